@@ -1,0 +1,60 @@
+"""The ports: what the runtime asks of rooms it does not own.
+
+One rule keeps sync and async alike: a port returns its answer, or a `concurrent.futures.Future`
+where it may block. A sync driver asks `.result()`, an async one wraps it.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.result import Decision, ToolResult
+from failwise.vocabulary.steps import Admit, Admitted, Claim, Claimed, Refused, Release, Situation
+
+
+class Clock(Protocol):
+    """Time, told from outside: monotonic seconds, wall-clock epoch seconds."""
+
+    def monotonic(self) -> float: ...
+    def time(self) -> float: ...
+
+
+class Claims(Protocol):
+    """The durable record of effects about to happen."""
+
+    def claim(self, step: Claim, owner: str, lease: float) -> "Future[Claimed]":
+        """Claim an effect. The future is answered once the claim is on disk."""
+        ...
+
+    def settle(self, key: str, state: str, result: ToolResult[Any] | None = None) -> None:
+        """Note what became of it; queued, never blocks."""
+        ...
+
+
+class Recorder(Protocol):
+    """Where finished calls go."""
+
+    def put(self, result: ToolResult[Any]) -> None:
+        """Record a finished call. Never blocks, never raises."""
+        ...
+
+
+class Guards(Protocol):
+    """Leave to send, a wait, or a refusal. Knows nothing of calls: names and costs only."""
+
+    def admit(self, step: Admit) -> "Admitted | Refused | Future[Admitted | Refused]": ...
+
+    def release(self, step: Release) -> None: ...
+
+
+class Policy(Protocol):
+    """failure + declarations + history → decision. Pure."""
+
+    def decide(self, failure: Failure, situation: Situation) -> Decision: ...
+
+
+class ArgumentReader(Protocol):
+    """Raw model text → arguments and repairs, or a failure."""
+
+    def read(self, raw: "str | bytes | Mapping[str, Any]", *, truncated: bool = False) -> Any: ...

@@ -1,0 +1,248 @@
+"""The machine's nine steps and their replies, the `Call` it is told about, and `Situation`.
+
+The machine is a generator: ``reply = yield from Invoke(...)`` has the reply's type. A driver
+performs one step at a time and decides nothing.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.kinds import Effect
+from failwise.vocabulary.records import record
+from failwise.vocabulary.result import Attempt, Repair, ToolResult
+from failwise.vocabulary.spec import Arguments, ToolSpec
+
+R = TypeVar("R", covariant=True)
+
+
+class Step(Generic[R]):
+    """A question to the world outside. ``reply = yield from Step(...)`` has type R."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> "Generator[AnyStep, Any, R]":
+        reply: R = yield self  # type: ignore[misc]
+        return reply
+
+
+@dataclass(slots=True)
+class Admit(Step["Admitted | Refused"]):
+    """May this request be sent now? `failure` is the one it repeats (None: a first attempt).
+
+    `until`: monotonic time up to which the caller can wait for a slot (None: without limit).
+    """
+
+    upstream: str
+    credential: str | None
+    run_id: str
+    attempt: int
+    failure: Failure | None = None
+    until: float | None = None
+
+
+@dataclass(slots=True)
+class Claim(Step["Claimed"]):
+    """Note, durably, that this effect is about to be sent. Answered after it is on disk."""
+
+    key: str
+    fingerprint: str
+    run_id: str
+    tool: str
+    call_id: str
+    arguments: Arguments
+
+
+@dataclass(slots=True)
+class Invoke(Step["Answer"]):
+    """Call the tool once. `timeout` in seconds (None: none); `key` is the idempotency key."""
+
+    arguments: Arguments
+    timeout: float | None
+    attempt: int
+    key: str | None
+
+
+@dataclass(slots=True)
+class Settle(Step[None]):
+    """Note what became of a claim. Queued, never awaited."""
+
+    key: str
+    state: Literal["done", "not_done", "unknown"]
+    result: ToolResult[Any] | None = None
+
+
+@dataclass(slots=True)
+class Release(Step[None]):
+    """Give the slot back and teach the guards; `interrupt` stops the rest of the run."""
+
+    upstream: str
+    credential: str | None
+    run_id: str
+    attempt: int
+    failure: Failure | None
+    interrupt: bool = False
+
+
+@dataclass(slots=True)
+class Wait(Step[None]):
+    """Sleep, in seconds."""
+
+    seconds: float
+
+
+@dataclass(slots=True)
+class Refresh(Step[bool]):
+    """Renew a credential; `seen` is the generation the failed attempt used."""
+
+    credential: str
+    seen: int
+
+
+@dataclass(slots=True)
+class Ask(Step["Reply"]):
+    """Ask a callback: did it happen (verify), may it be changed so (confirm)?"""
+
+    who: Literal["verify", "confirm"]
+    arguments: Arguments
+    failure: Failure | None = None
+    repairs: tuple[Repair, ...] = ()
+
+
+@dataclass(slots=True)
+class Delegate(Step[ToolResult[Any]]):
+    """Run a fallback: a call of its own, as a child."""
+
+    tool: str
+    arguments: Arguments
+
+
+AnyStep: TypeAlias = "Admit | Claim | Invoke | Settle | Release | Wait | Refresh | Ask | Delegate"
+Machine: TypeAlias = "Generator[AnyStep, Any, ToolResult[Any]]"
+
+
+@dataclass(slots=True)
+class Admitted:
+    """Leave to send; `generation` of the credential that will be used."""
+
+    generation: int = 0
+
+
+@dataclass(slots=True)
+class Refused:
+    """No leave. `code` below ``runtime.``; `wait` seconds until it may be given (None: unknown).
+
+    `hold`: True when waiting that long and asking again is the right thing (a shared cool-down).
+    """
+
+    code: str
+    wait: float | None = None
+    hold: bool = False
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class Claimed:
+    """``granted``; or another owner's state: ``done`` (with its result), ``in_flight`` (`wait`
+    seconds until its lease ends), ``unknown`` (may have happened), ``conflict`` (same key, other
+    arguments), ``open`` (another call of this run with the same arguments is unknown: `key`)."""
+
+    state: Literal["granted", "done", "in_flight", "unknown", "conflict", "open"]
+    result: ToolResult[Any] | None = None
+    wait: float | None = None
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came of one invocation: a value, an exception, or the time limit passed.
+
+    `limit` is the time limit that passed, in seconds.
+    """
+
+    value: Any = None
+    error: BaseException | None = None
+    expired: bool = False
+    limit: float | None = None
+
+
+@dataclass(slots=True)
+class Reply:
+    """A callback's answer: True, False, or None for "don't know"; `value` that it found."""
+
+    verdict: bool | None = None
+    value: Any = None
+    arguments: Arguments | None = None
+
+
+class Cancelled(BaseException):
+    """Thrown into the machine by a driver: it answers with Settle, Release and a result."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One call as the machine is told about it. `now` is set by the driver before each send.
+
+    `now` and `deadline` are monotonic seconds of the driver's clock; `epoch` is what to add to get
+    wall-clock seconds. `seed` makes chance a function of the call. `key` identifies the effect.
+    """
+
+    tool: ToolSpec
+    raw: "str | bytes | Mapping[str, Any]"
+    call_id: str
+    run_id: str
+    key: str
+    seed: str
+    deadline: float | None = None
+    now: float = 0.0
+    epoch: float = 0.0
+    began: float = 0.0
+    parent_id: str | None = None
+    observe: bool = False
+    truncated: bool = False
+    policy: Mapping[str, Any] | None = None
+    delegated: tuple[str, ...] = ()
+    can_refresh: bool = False
+    can_confirm: bool = False
+    retries_elsewhere: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@record
+class Situation:
+    """All that a decision may rest on, beside the failure itself."""
+
+    tool: ToolSpec
+    read_only: bool
+    idempotent: bool
+    keyed: bool
+    retries: int
+    attempts: tuple[Attempt, ...]
+    now: float
+    epoch: float
+    deadline: float | None
+    seed: str
+    refreshed: bool = False
+    repaired: bool = False
+    verified_no: bool = False
+    can_refresh: bool = False
+    can_repair: bool = False
+    can_verify: bool = False
+    can_fall_back: bool = False
+    credential_worked: bool = False
+    observe: bool = False
+    overrides: Mapping[str, Any] | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Sending twice does no harm: a read, an idempotent write, or an honoured key."""
+        return self.read_only or self.idempotent or self.keyed
+
+    def effect(self, failure: Failure) -> Effect:
+        """What became of the effect over the whole call so far."""
+        worst = failure.effect
+        for attempt in self.attempts:
+            if attempt.failure is not None and attempt.failure.effect.weight > worst.weight:
+                worst = attempt.failure.effect
+        return worst
