@@ -34,13 +34,18 @@ class ExceptionFact:
 
     `name` is the qualified class name (``httpx.ConnectTimeout``; builtins bare), `bases` those of
     its other classes, nearest first. `attributes` holds the plain values a reader may rest on:
-    ``errno``, ``status_code``, ``code``, ``sqlstate``, ``verify_code``, ``verify_message``, ...
+    ``errno``, ``symbol`` (the errno's name, alike on every platform: ``ECONNREFUSED``),
+    ``status_code``, ``code``, ``sqlstate``, ``grpc_status``, ``verify_code``, ... `kind` and `phase`
+    are what the table of known classes (`classes.toml`) says of it; None: not a known class. Read
+    from a text, `name` is what stood there, and `bases` is empty.
     """
 
     name: str
     bases: tuple[str, ...]
     text: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    kind: str | None = None
+    phase: Phase | None = None
 
 
 @dataclass(slots=True)
@@ -62,6 +67,7 @@ class Evidence:
     certificate facts (see `failwise.evidence.tls`). `limit` is the time limit that passed, seconds.
     `is_error` is MCP's flag. `parts` are the pieces a pasted text was taken apart into:
     ``context``, ``wrapper``, ``message``, ``remnant``. `expects_json`: the tool promised JSON.
+    `unread`: there is a body, but nobody has read it from the wire.
     """
 
     source: Literal["exception", "response", "value", "text", "expired"]
@@ -91,3 +97,4 @@ class Evidence:
     parts: Mapping[str, str] = field(default_factory=dict)
     expects_json: bool = False
     profile: str | None = None
+    unread: bool = False

@@ -4,12 +4,12 @@ One rule keeps sync and async alike: a port returns its answer, or a `concurrent
 where it may block. A sync driver asks `.result()`, an async one wraps it.
 """
 
-from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
 from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.result import Decision, ToolResult
+from failwise.vocabulary.result import Attempt, Decision, ToolResult
+from failwise.vocabulary.spec import ToolSpec
 from failwise.vocabulary.steps import Admit, Admitted, Claim, Claimed, Refused, Release, Situation
 
 
@@ -51,10 +51,13 @@ class Guards(Protocol):
 class Policy(Protocol):
     """failure + declarations + history → decision. Pure."""
 
+    @property
+    def wait_ceiling(self) -> float:
+        """Told waits above this many seconds are handed back."""
+        ...
+
+    def timeout(self, tool: ToolSpec, attempts: tuple[Attempt, ...]) -> float | None:
+        """Seconds the next attempt may take (None: no limit)."""
+        ...
+
     def decide(self, failure: Failure, situation: Situation) -> Decision: ...
-
-
-class ArgumentReader(Protocol):
-    """Raw model text → arguments and repairs, or a failure."""
-
-    def read(self, raw: "str | bytes | Mapping[str, Any]", *, truncated: bool = False) -> Any: ...

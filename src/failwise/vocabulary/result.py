@@ -12,6 +12,7 @@ from failwise.vocabulary.records import record
 
 T = TypeVar("T")
 Language = Literal["en", "zh"]
+Interrupt = Literal["", "run", "credential"]
 
 
 @record
@@ -45,14 +46,14 @@ class Repair:
 class Decision:
     """What to do about a failure, and why.
 
-    `delay` in seconds before `action`. `interrupt` stops the rest of the run. `reason` is for a
-    person, `rule` for a program to count. `stop` is set when nothing more is tried; `retry_at` is
+    `delay` in seconds before `action`. `interrupt` stops the rest of the run: all of it (``run``),
+    or the calls that need the same upstream and credential (``credential``). `reason` is for a person, `rule` for a program to count. `stop` is set when nothing more is tried; `retry_at` is
     epoch seconds.
     """
 
     action: Action
     delay: float = 0.0
-    interrupt: bool = False
+    interrupt: Interrupt = ""
     reason: str = ""
     rule: str = ""
     stop: StopReason | None = None
@@ -75,7 +76,7 @@ class Decision:
         return cls(
             Action(data["action"]),
             data.get("delay", 0.0),
-            data.get("interrupt", False),
+            data.get("interrupt", ""),
             data.get("reason", ""),
             data.get("rule", ""),
             StopReason(stop) if stop else None,
@@ -124,7 +125,9 @@ class ToolResult(Generic[T]):
     `suggested_action` and `stop_reason` say what to do next and why nothing more was tried.
     `retry_at` is epoch seconds, `duration_ms` the whole call with its waits, `timestamp` epoch
     seconds when the call began. `extra` is the user's own. `retriable`: the same call may be sent
-    again by whoever holds this result; `repairable`: other arguments may work.
+    again by whoever holds this result; `repairable`: other arguments may work. `verified`: a callback was asked whether it happened.
+    `interrupts`: this failure stops the rest of its run (``run``), or those of its calls that need
+    the same upstream and credential (``credential``).
     """
 
     __slots__ = (
@@ -155,7 +158,6 @@ class ToolResult(Generic[T]):
         success: bool,
         value: T | None = None,
         failure: Failure | None = None,
-        *,
         suggested_action: Action | None = None,
         attempts: tuple[Attempt, ...] = (),
         repairs: tuple[Repair, ...] = (),
@@ -168,7 +170,7 @@ class ToolResult(Generic[T]):
         run_id: str = "",
         parent_id: str | None = None,
         verified: bool | None = None,
-        interrupts: bool = False,
+        interrupts: Interrupt = "",
         arguments: Mapping[str, Any] | None = None,
         extra: dict[str, Any] | None = None,
     ) -> None:
@@ -312,7 +314,7 @@ class ToolResult(Generic[T]):
             run_id=data.get("run_id", ""),
             parent_id=data.get("parent_id"),
             verified=data.get("verified"),
-            interrupts=data.get("interrupts", False),
+            interrupts=data.get("interrupts", ""),
             extra=dict(data.get("extra") or {}),
         )
 

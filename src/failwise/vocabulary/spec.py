@@ -72,12 +72,14 @@ class ToolSpec:
     Undeclared means: never repeat once it may have been sent. `read_only` and `idempotent` may be
     functions of the arguments; one that raises counts as undeclared. `call` runs the tool in the
     calling thread, `call_async` on the loop; at least one is there. `thread`: whether `call` gets a
-    thread of its own under asyncio. `timeout` in seconds for one attempt. `fallback` names other
+    thread of its own under asyncio. `self_timed`: it keeps `context.remaining` itself. `timeout` in seconds for one attempt. `fallback` names other
     tools, tried in order; `fallback_value` is the last resort. `verify` answers "did it happen?"
     (True or a value: yes; False: not yet; None: don't know), and `verify_final_after` (seconds) says
     after how long a "no" is final. `idempotency_key` names the header or parameter with which the
     upstream honours one. `errors` maps exception types to `ToolError`-like failures. `policy` holds
-    this tool's own rows, as in a policy file. `repair`: ``auto``, ``confirm`` or ``off``.
+    this tool's own rows, as in a policy file. `repair` governs guesses only
+    (a repair with one reading runs anyway): ``confirm`` asks (no answer is a no), ``auto`` applies,
+    ``off`` refuses every repair.
     """
 
     name: str
@@ -101,8 +103,9 @@ class ToolSpec:
     errors: Mapping[type[BaseException], Any] | None = None
     passthrough: tuple[type[BaseException], ...] = ()
     policy: Mapping[str, Any] | None = None
-    repair: str = "auto"
+    repair: str = "confirm"
     thread: bool = True
+    self_timed: bool = False
     expects_json: bool = False
 
     @property

@@ -5,7 +5,7 @@ performs one step at a time and decides nothing.
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from failwise.vocabulary.failure import Failure
@@ -31,6 +31,8 @@ class Step(Generic[R]):
 class Admit(Step["Admitted | Refused"]):
     """May this request be sent now? `failure` is the one it repeats (None: a first attempt).
 
+    `tool` is asking; guards count by (`upstream`, `credential`).
+
     `until`: monotonic time up to which the caller can wait for a slot (None: without limit).
     """
 
@@ -40,6 +42,7 @@ class Admit(Step["Admitted | Refused"]):
     attempt: int
     failure: Failure | None = None
     until: float | None = None
+    tool: str = ""
 
 
 @dataclass(slots=True)
@@ -75,14 +78,17 @@ class Settle(Step[None]):
 
 @dataclass(slots=True)
 class Release(Step[None]):
-    """Give the slot back and teach the guards; `interrupt` stops the rest of the run."""
+    """Give the slot back and teach the guards.
+
+    `sent`: False when nothing was sent (a claim was refused, the call cancelled): nothing is learned.
+    """
 
     upstream: str
     credential: str | None
     run_id: str
     attempt: int
     failure: Failure | None
-    interrupt: bool = False
+    sent: bool = True
 
 
 @dataclass(slots=True)
@@ -124,9 +130,13 @@ Machine: TypeAlias = "Generator[AnyStep, Any, ToolResult[Any]]"
 
 @dataclass(slots=True)
 class Admitted:
-    """Leave to send; `generation` of the credential that will be used."""
+    """Leave to send, with `generation` of the credential that will be used.
+
+    `worked`: that credential has succeeded with this tool in this run.
+    """
 
     generation: int = 0
+    worked: bool = False
 
 
 @dataclass(slots=True)
@@ -146,9 +156,10 @@ class Refused:
 class Claimed:
     """``granted``; or another owner's state: ``done`` (with its result), ``in_flight`` (`wait`
     seconds until its lease ends), ``unknown`` (may have happened), ``conflict`` (same key, other
-    arguments), ``open`` (another call of this run with the same arguments is unknown: `key`)."""
+    arguments), ``open`` (another call of this run with the same arguments is unknown: `key`),
+    ``unavailable`` (the claim could not be made durable, so nothing may be sent)."""
 
-    state: Literal["granted", "done", "in_flight", "unknown", "conflict", "open"]
+    state: Literal["granted", "done", "in_flight", "unknown", "conflict", "open", "unavailable"]
     result: ToolResult[Any] | None = None
     wait: float | None = None
     key: str | None = None
@@ -177,36 +188,52 @@ class Reply:
 
 
 class Cancelled(BaseException):
-    """Thrown into the machine by a driver: it answers with Settle, Release and a result."""
+    """Thrown into the machine by a driver: it answers with Settle, Release and a result.
+
+    `control_flow`: the tool raised a signal of its framework (an interrupt, an approval) and will
+    be run again by it, so that nothing has happened yet.
+    """
+
+    def __init__(self, *, control_flow: bool = False) -> None:
+        self.control_flow = control_flow
+        super().__init__()
 
 
-@dataclass(slots=True)
 class Call:
     """One call as the machine is told about it. `now` is set by the driver before each send.
 
     `now` and `deadline` are monotonic seconds of the driver's clock; `epoch` is what to add to get
-    wall-clock seconds. `seed` makes chance a function of the call. `key` identifies the effect.
+    wall-clock seconds. `key` identifies the effect, and makes chance a function of the call. What is
+    rare stands as a default on the class, so that a call sets only what is its own.
     """
 
-    tool: ToolSpec
-    raw: "str | bytes | Mapping[str, Any]"
-    call_id: str
-    run_id: str
-    key: str
-    seed: str
     deadline: float | None = None
-    now: float = 0.0
-    epoch: float = 0.0
-    began: float = 0.0
     parent_id: str | None = None
-    observe: bool = False
-    truncated: bool = False
+    observe = False
+    truncated = False
     policy: Mapping[str, Any] | None = None
     delegated: tuple[str, ...] = ()
-    can_refresh: bool = False
-    can_confirm: bool = False
-    retries_elsewhere: bool = False
-    extra: dict[str, Any] = field(default_factory=dict)
+    can_refresh = False
+    can_confirm = False
+    extra: dict[str, Any] | None = None
+
+    def __init__(
+        self,
+        tool: ToolSpec,
+        raw: "str | bytes | Mapping[str, Any]",
+        call_id: str,
+        run_id: str,
+        key: str,
+        now: float = 0.0,
+        epoch: float = 0.0,
+    ) -> None:
+        self.tool = tool
+        self.raw = raw
+        self.call_id = call_id
+        self.run_id = run_id
+        self.key = key
+        self.now = self.began = now
+        self.epoch = epoch
 
 
 @record

@@ -1,0 +1,120 @@
+"""The failures of this room: the model's call itself is wrong, and nothing was sent."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from failwise.arguments.decode import Malformed
+from failwise.arguments.phrases import phrase, phrases
+from failwise.arguments.violations import violations
+from failwise.vocabulary.failure import Excerpt, Failure
+from failwise.vocabulary.kinds import Category, Effect, FixBy, Layer
+from failwise.vocabulary.result import Repair
+
+_SHOWN = 5
+
+
+def failure(
+    code: str,
+    text: Mapping[str, str],
+    details: dict[str, Any],
+    *,
+    meaning: Mapping[str, str] | None = None,
+    snippet: str | None = None,
+) -> Failure:
+    """A failure of category ``model_output``; `text` is its sentence for each language.
+
+    `meaning` is given where it says more than the registry does and `details` do not say it.
+    """
+    return Failure(
+        Category.MODEL_OUTPUT,
+        f"model_output.{code}",
+        text["en"],
+        effect=Effect.NOT_SENT,
+        transient=False,
+        fix_by=FixBy.MODEL,
+        layer=Layer.MODEL_OUTPUT,
+        meaning=meaning,
+        details={"text": dict(text), **details},
+        confidence=1.0,
+        rule=f"arguments.{code}",
+        evidence=Excerpt(snippet=snippet[:500], length=len(snippet)) if snippet else None,
+    )
+
+
+def malformed(error: Malformed, raw: str) -> Failure:
+    """The text is no JSON object. `details`: ``reason``, ``position`` (characters), ``line``."""
+    position = error.position
+    found = repr(error.found[0]) if error.found else phrases()["word"]["end"]
+    text = phrase("malformed", error.reason, position=position, found=found)
+    details: dict[str, Any] = {"reason": error.reason}
+    if position is not None:
+        details["position"] = position
+        details["line"] = raw.count("\n", 0, position) + 1
+        details["near"] = raw[max(0, position - 20) : position + 20]
+    code = "truncated" if error.reason == "truncated" else "invalid_json"
+    return failure(code, text, details, meaning=text, snippet=raw)
+
+
+def violated(
+    errors: Sequence[Any], refused: Sequence[Repair] = (), raw: str | None = None
+) -> Failure:
+    """The arguments do not fit the schema. `details`: ``violations``, ``repairs_refused``."""
+    found = violations(errors)
+    separator = {"en": "; ", "zh": "；"}
+    whole = phrases()["word"]["arguments"]
+    text = {
+        language: separator[language].join(
+            f"{entry['parameter'] or whole[language]} {entry['text'][language]}"
+            for entry in found[:_SHOWN]
+        )
+        for language in separator
+    }
+    if len(found) > _SHOWN:
+        more = phrase("word", "more", count=len(found) - _SHOWN)
+        text = {
+            language: text[language] + separator[language] + more[language] for language in more
+        }
+    details: dict[str, Any] = {"violations": found}
+    if refused:
+        details["repairs_refused"] = [repair.to_dict() for repair in refused]
+    return failure("schema_violation", text, details, snippet=raw)
+
+
+def unknown_tool(name: str, tools: Sequence[str]) -> Failure:
+    """The model called a tool that does not exist. Nothing is redirected.
+
+    `details`: ``name``, ``nearest`` (at most 5, best first), ``tools`` (all up to 20, nearest
+    first, else the nearest alone) and ``count``.
+    """
+    from difflib import SequenceMatcher
+
+    folded = _letters(name)[:200]
+    scores = {
+        tool: SequenceMatcher(None, folded, _letters(tool)[:200], autojunk=False).ratio()
+        for tool in dict.fromkeys(tools)
+    }
+    ranked = sorted(scores, key=lambda tool: -scores[tool])
+    nearest = [tool for tool in ranked if scores[tool] >= 0.5][:5]
+    shown = ranked if len(ranked) <= 20 else ranked[:5]
+    rows = phrases()["unknown_tool"]
+    text = {
+        language: rows[language].format(name=name[:100])
+        + (
+            rows["tools" if len(ranked) <= 20 else "nearest"][language].format(
+                tools=", ".join(shown)
+            )
+            if shown
+            else ""
+        )
+        for language in ("en", "zh")
+    }
+    return failure(
+        "unknown_tool",
+        text,
+        {"name": name[:200], "nearest": nearest, "tools": shown, "count": len(ranked)},
+        meaning={language: rows[language].format(name=name[:100]) for language in ("en", "zh")},
+    )
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())

@@ -1,0 +1,173 @@
+"""Shapes with lists: errors by field, validation lists, and batches of which some parts failed."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from failwise.classify.shape import (
+    CODE_NAMES,
+    Body,
+    Shape,
+    empty,
+    first_text,
+    good_code,
+    is_bad,
+    message_of,
+    only_envelope,
+    plain,
+)
+
+
+def errors_list(root: Body, status: int | None) -> Shape | None:
+    """S10, S11, S12: lists and maps of errors."""
+    detail = root.get("detail")
+    if (
+        isinstance(detail, list)
+        and detail
+        and isinstance(detail[0], Mapping)
+        and "loc" in detail[0]
+    ):
+        path = [
+            str(part)
+            for part in detail[0].get("loc") or ()
+            if part not in ("body", "query", "path")
+        ]
+        return Shape(
+            "S12",
+            True,
+            plain(detail[0].get("type")),
+            plain(detail[0].get("msg")),
+            ".".join(path) or None,
+        )
+    errors = root.get("errors")
+    if isinstance(errors, list) and errors and isinstance(errors[0], Mapping | str):
+        first = errors[0] if isinstance(errors[0], Mapping) else {"message": errors[0]}
+        extensions = first.get("extensions")
+        code = plain(extensions.get("code")) if isinstance(extensions, Mapping) else None
+        code = code or first_text(first, ("code", "type", "reason", "errorCode", "error"))
+        message = first_text(
+            first, ("message", "detail", "title", "reason", "error")
+        ) or message_of(root)
+        if is_bad(status):
+            return Shape(
+                "S10",
+                None,
+                code or plain(root.get("code")),
+                message,
+                first_text(first, ("field", "parameter", "path")),
+            )
+        data = root.get("data")
+        if message is None or ("data" not in root and not only_envelope(root)):
+            return None
+        if isinstance(data, Mapping) and any(not empty(value) for value in data.values()):
+            return Shape("S21", True, code, message, parts=list(errors))
+        return Shape("S10", True, code, message)
+    if isinstance(errors, Mapping) and errors and is_bad(status):
+        name, texts = next(iter(errors.items()))
+        text = texts[0] if isinstance(texts, list) and texts else texts
+        return Shape(
+            "S11", None, plain(root.get("code")), plain(text) or message_of(root), str(name)
+        )
+    if (
+        status in (400, 422)
+        and root
+        and all(isinstance(v, list) and v and isinstance(v[0], str) for v in root.values())
+    ):
+        name, texts = next(iter(root.items()))
+        return Shape("S11", None, None, plain(texts[0]), str(name))
+    data = root.get("data")
+    if isinstance(data, Mapping):
+        for inner in data.values():
+            if isinstance(inner, Mapping):
+                for key in ("userErrors", "errors"):
+                    listed = inner.get(key)
+                    if isinstance(listed, list) and listed and isinstance(listed[0], Mapping):
+                        return Shape(
+                            "S10", True, first_text(listed[0], ("code",)), message_of(listed[0])
+                        )
+    return None
+
+
+def batch(root: Body, status: int | None) -> Shape | None:
+    """S21: some parts of a batch failed."""
+    if is_bad(status):
+        return None
+    items = root.get("items")
+    if root.get("errors") is True and isinstance(items, list):
+        flat = [
+            next(iter(item.values())) if isinstance(item, Mapping) and len(item) == 1 else item
+            for item in items
+        ]
+        return _parts("S21", flat)
+    for name in ("responses", "results", "Results", "multistatus", "items"):
+        listed = root.get(name)
+        if (
+            isinstance(listed, list)
+            and listed
+            and all(isinstance(item, Mapping) for item in listed[:50])
+        ):
+            shape = _parts("S21", listed)
+            if shape is not None:
+                return shape
+    for name in (
+        "UnprocessedItems",
+        "UnprocessedKeys",
+        "Failed",
+        "FailedEntries",
+        "BatchItemFailures",
+        "batchItemFailures",
+    ):
+        left = root.get(name)
+        if left and isinstance(left, list | Mapping):
+            first = left[0] if isinstance(left, list) and isinstance(left[0], Mapping) else {}
+            return Shape(
+                "S21",
+                True,
+                first_text(first, CODE_NAMES),
+                message_of(first) or name,
+                parts=list(left),
+            )
+    for name in ("FailedRecordCount", "FailedEntryCount", "failedRecordCount"):
+        count = root.get(name)
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0:
+            return Shape("S21", True, None, f"{name}: {count}", parts=[count])
+    for name in ("invaliduser", "invalidparty", "invalid_user_list", "failed_recipients"):
+        if root.get(name) and good_code(root.get("errcode", 0)):
+            return Shape("S21", True, name, f"{name}: {str(root[name])[:80]}", parts=[root[name]])
+    return None
+
+
+def _parts(name: str, items: list[Any]) -> Shape | None:
+    failed = [item for item in items if isinstance(item, Mapping) and _part_failed(item)]
+    if not failed:
+        return None
+    error = failed[0].get("error", failed[0])
+    source: Body = error if isinstance(error, Mapping) else {"message": error}
+    code = first_text(source, ("type", "code", "errorCode", "reason")) or plain(
+        failed[0].get("code")
+    )
+    message = first_text(source, ("reason", "message", "msg", "description")) or message_of(
+        failed[0]
+    )
+    own = failed[0].get("status")
+    if len(failed) == len(items):
+        return Shape(name, True, code, message, status=own if isinstance(own, int) else None)
+    return Shape(name, True, code, message, parts=[dict(item) for item in failed[:20]])
+
+
+def _part_failed(item: Body) -> bool:
+    if item.get("success") is False or item.get("ok") is False:
+        return True
+    status = item.get("status", item.get("statusCode"))
+    return isinstance(status, int) and not isinstance(status, bool) and 400 <= status <= 599
+
+
+def list_shape(root: Any, status: int | None) -> Shape | None:
+    if not isinstance(root, list) or not root or not isinstance(root[0], Mapping):
+        return None
+    first = root[0]
+    if is_bad(status) or {"errorCode", "error"} & first.keys():
+        code = first_text(first, ("errorCode", "code", "type"))
+        message = message_of(first) or plain(first.get("error"))
+        listed = len(root) == 1 and message is not None and only_envelope(first)
+        return Shape("S14", True if listed else None, code, message) if message or code else None
+    return None

@@ -1,0 +1,294 @@
+"""`Classifier`: `Evidence` → `Failure`, or None where it was a success."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from failwise.classify.confidence import confidence
+from failwise.classify.details import details_of, trail_of
+from failwise.classify.finding import Finding
+from failwise.classify.fingerprint import fingerprint
+from failwise.classify.judge import Judge, Judgement
+from failwise.classify.message import clean_message, excerpt
+from failwise.evidence.facts import Evidence
+from failwise.redaction import Redactor, default
+from failwise.vocabulary.codes import category_of, lookup
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.kinds import Action, Category, Effect, FixBy
+
+if TYPE_CHECKING:
+    from failwise.profiles.library import Profiles
+
+_GATEWAY: Final = frozenset(
+    {"network.bad_gateway", "network.gateway_timeout", "network.request_timeout"}
+)
+_PROVIDER_CODE_LIMIT: Final = 120
+
+
+class Classifier:
+    """Gives every end of a call its verdict. Safe to share between threads; keeps nothing.
+
+    `profiles` is the library of provider profiles (default: the package's), `redactor` the border
+    for every text that leaves (default: the shared one), `now` the wall clock in epoch seconds.
+    """
+
+    def __init__(
+        self,
+        profiles: "Profiles | None" = None,
+        redactor: Redactor | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._profiles = profiles
+        self._redactor = redactor
+        self._now = now
+
+    def classify(
+        self,
+        evidence: Evidence,
+        *,
+        tool: str = "",
+        profile: str | None = None,
+        read_only: bool = False,
+        trail: bool = False,
+    ) -> Failure | None:
+        """The failure that the evidence shows, or None: it was a success.
+
+        `tool` goes into the fingerprint; `profile` names the provider's profile; `read_only`
+        tools have no side effect, which changes no verdict, only who is asked to look at a
+        partial answer. `trail=True` puts what was found, what spoke and why it won into
+        ``details["trail"]``. Raises `UsageError` for a profile that does not exist, else nothing.
+        """
+        if evidence.inner is not None:
+            return self._inner(evidence)
+        judgement = Judge(self._library()).judge(evidence, profile=profile, now=self._now())
+        if judgement.finding is None:
+            return None
+        found = judgement.evidence or evidence
+        if found is not evidence and found.exception is None:
+            found.exception = evidence.exception
+        return self._failure(found, judgement, judgement.finding, tool, read_only, trail)
+
+    def explain(self, evidence: Evidence, *, profile: str | None = None) -> dict[str, Any]:
+        """The trail of a verdict, for successes too: evidence, rules that spoke, winner, why."""
+        judgement = Judge(self._library()).judge(evidence, profile=profile, now=self._now())
+        return trail_of(judgement.evidence or evidence, judgement, self._border())
+
+    def _inner(self, evidence: Evidence) -> Failure | None:
+        """A tool that called the runtime itself: its failure is the inner one, already retried."""
+        assert evidence.inner is not None
+        failure = evidence.inner.failure
+        if failure is None:
+            return None
+        effect = evidence.inner.effect or failure.effect
+        return dataclasses.replace(
+            failure, effect=effect, rule=f"inner:{failure.rule}", exception=evidence.exception
+        )
+
+    def _library(self) -> "Profiles | None":
+        if self._profiles is None:
+            from failwise.profiles.library import Profiles
+
+            self._profiles = Profiles.default()
+        return self._profiles
+
+    def _border(self) -> Redactor:
+        if self._redactor is None:
+            self._redactor = default()
+        return self._redactor
+
+    def _failure(
+        self,
+        evidence: Evidence,
+        judgement: Judgement,
+        finding: Finding,
+        tool: str,
+        read_only: bool,
+        trail: bool,
+    ) -> Failure:
+        redactor = self._border()
+        message = clean_message(evidence, judgement, redactor)
+        details = details_of(evidence, judgement, redactor)
+        code = _refined(finding, details)
+        if trail:
+            details["trail"] = trail_of(evidence, judgement, redactor)
+        precision, samples = confidence(finding)
+        provider_code = _provider_code(finding, judgement)
+        status = _status(evidence, judgement)
+        return Failure(
+            category=category_of(code),
+            code=code,
+            message=message,
+            effect=Effect.NOT_SENT
+            if finding.category == "model_output" and not evidence.status
+            else finding.effect,
+            transient=_transient(finding, evidence),
+            fix_by=_fix_by(finding, code),
+            meaning=finding.meaning or _meaning(code),
+            likely_causes=_causes(code),
+            advice=_advice(finding, evidence),
+            http_status=status,
+            retry_after=_told_wait(evidence, judgement, finding),
+            provider=finding.provider,
+            provider_code=redactor.text(provider_code) if provider_code else None,
+            request_id=_request_id(evidence, judgement),
+            details=details or None,
+            confidence=precision,
+            samples=samples,
+            rule=finding.rule,
+            fingerprint=_fingerprint(finding, code, tool, status, provider_code, message),
+            evidence=excerpt(evidence, redactor),
+            exception=evidence.exception,
+        )
+
+
+def _refined(finding: Finding, details: dict[str, Any]) -> str:
+    """A refused request whose parameter is known is about that parameter."""
+    violations = details.get("violations")
+    if violations and finding.code == "invalid_request.malformed":
+        return (
+            "invalid_request.missing_parameter"
+            if all(one.get("rule") == "required" for one in violations)
+            else "invalid_request.parameter"
+        )
+    return finding.code
+
+
+def _transient(finding: Finding, evidence: Evidence) -> bool | None:
+    """The rule's view; the upstream's own word (``x-should-retry``) is firm where it applies."""
+    should = evidence.headers.get("x-should-retry", "").strip().lower()
+    if should == "false":
+        return False
+    if should == "true" and finding.category in ("server", "network", "rate_limit"):
+        return True
+    return finding.is_transient()
+
+
+def _fix_by(finding: Finding, code: str) -> FixBy:
+    if finding.fix_by is not None:
+        return finding.fix_by
+    match finding.advice:
+        case Action.ASK_USER if finding.category in ("business",):
+            return FixBy.USER
+        case Action.REFRESH_CREDENTIAL:
+            return FixBy.RUNTIME
+        case Action.REPAIR_ARGUMENTS:
+            return FixBy.MODEL
+        case _:
+            return finding.fixed_by() if code == finding.code else FixBy.MODEL
+
+
+def _advice(finding: Finding, evidence: Evidence) -> Action | None:
+    """A wait without a number is a back-off."""
+    if finding.advice is Action.RETRY_EXACT and not evidence.waits:
+        return Action.RETRY_BACKOFF
+    return finding.advice
+
+
+def _meaning(code: str) -> dict[str, str] | None:
+    entry = lookup(code)
+    return dict(entry.meaning) if entry else None
+
+
+def _causes(code: str) -> tuple[str, ...]:
+    """What usually stands behind it, where that is more than one thing."""
+    return _LIKELY.get(code, ())
+
+
+_LIKELY: Final = {
+    "security.certificate_unverified": (
+        "the root store of this machine lacks the issuer",
+        "the system time is wrong",
+        "a proxy between intercepts TLS",
+    ),
+    "security.unknown_issuer": (
+        "a proxy between intercepts TLS",
+        "the server does not send its intermediate certificate",
+    ),
+    "security.self_signed": (
+        "a proxy between intercepts TLS",
+        "the server uses a certificate of its own making",
+    ),
+    "security.handshake": (
+        "plain HTTP on that port",
+        "no TLS version or cipher in common",
+        "a proxy between cuts TLS",
+    ),
+    "parsing.html_instead_of_json": (
+        "a login page",
+        "a proxy or firewall answers",
+        "a wrong address",
+    ),
+    "network.bad_gateway": ("the server behind the gateway is down or restarting",),
+}
+
+
+def _told_wait(evidence: Evidence, judgement: Judgement, finding: Finding) -> float | None:
+    if finding.family == "stated" and evidence.tool_error is not None:
+        return evidence.tool_error.retry_after
+    if evidence.waits:
+        return evidence.waits[0].seconds
+    reading = judgement.reading
+    if (
+        reading is not None
+        and reading.waits
+        and finding.category in ("rate_limit", "server", "network", "business")
+    ):
+        return reading.waits[0][0]
+    return None
+
+
+def _status(evidence: Evidence, judgement: Judgement) -> int | None:
+    if evidence.tool_error is not None:
+        return evidence.tool_error.http_status
+    if evidence.status is not None:
+        return evidence.status
+    return judgement.shape.status if judgement.shape is not None else None
+
+
+def _provider_code(finding: Finding, judgement: Judgement) -> str | None:
+    code = finding.provider_code
+    if code is None and judgement.shape is not None:
+        code = judgement.shape.code
+    if code is None and judgement.reading is not None:
+        code = judgement.reading.code
+    if code is not None and code.startswith("http:"):
+        return None
+    return code[:_PROVIDER_CODE_LIMIT] if code else None
+
+
+def _request_id(evidence: Evidence, judgement: Judgement) -> str | None:
+    found = judgement.finding.request_id if judgement.finding else None
+    if found is None and judgement.reading is not None:
+        found = judgement.reading.request_id
+    if found is None and judgement.shape is not None:
+        found = judgement.shape.request_id
+    if found is None:
+        for name in (
+            "x-request-id",
+            "request-id",
+            "x-amzn-requestid",
+            "x-correlation-id",
+            "cf-ray",
+            "x-trace-id",
+        ):
+            if name in evidence.headers:
+                return evidence.headers[name][:_PROVIDER_CODE_LIMIT]
+    return found[:_PROVIDER_CODE_LIMIT] if found else None
+
+
+def _fingerprint(
+    finding: Finding,
+    code: str,
+    tool: str,
+    status: int | None,
+    provider_code: str | None,
+    message: str,
+) -> str:
+    """Gateways put any page around the same cause: there the code alone is the template."""
+    category = category_of(code)
+    if code in _GATEWAY or category is Category.SECURITY:
+        return fingerprint(category, code, tool, "", "")
+    return fingerprint(
+        category, code, tool, provider_code or (str(status) if status else ""), message
+    )

@@ -1,0 +1,45 @@
+"""How sure a rule is: its measured precision with the size of its sample, never typed in."""
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+from failwise.classify.finding import Finding
+from failwise.classify.tables import read_toml
+from failwise.vocabulary.errors import ConfigurationError
+
+UNMEASURED: Final = (0.5, 0)
+_UNCONFIRMED: Final = 0.8
+_UNKNOWN: Final = 0.1
+
+
+@functools.cache
+def measured() -> Mapping[str, tuple[float, int]]:
+    """Precision and sample size of each band of rules, from confidence.toml."""
+    _, data = read_toml("confidence.toml")
+    try:
+        return {
+            name: (float(row["precision"]), int(row["samples"]))
+            for name, row in data["band"].items()
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"{error!r}", file="confidence.toml") from error
+
+
+def band(finding: Finding) -> str:
+    """The group of rules that is measured together: family, and for texts the strength."""
+    if finding.family != "text":
+        return finding.family
+    if finding.strength >= 90:
+        return "text.token"
+    return "text.phrase" if finding.strength >= 70 else "text.loose"
+
+
+def confidence(finding: Finding) -> tuple[float, int]:
+    """Precision and sample size of the finding's rule; an unconfirmed profile row counts less."""
+    if finding.family == "stated":
+        return 1.0, 0
+    precision, samples = measured().get(band(finding), UNMEASURED)
+    if finding.code == "unknown.unclassified":
+        return min(precision, _UNKNOWN), samples
+    return (precision if finding.confirmed else round(precision * _UNCONFIRMED, 3)), samples

@@ -1,0 +1,108 @@
+"""The JSON lines contract of classification: one case in, one verdict out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from failwise.classify.classifier import Classifier
+from failwise.evidence import Evidence, from_response, from_text, from_value
+from failwise.vocabulary.errors import UsageError
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.kinds import Action, Category, FixBy
+
+_CLASSIFIER: Final = Classifier()
+_FIXED_BY_ARGUMENTS: Final = frozenset(
+    {
+        "invalid_request.parameter",
+        "invalid_request.missing_parameter",
+        "invalid_request.malformed",
+        "invalid_request.too_large",
+        "business.conflict",
+    }
+)
+
+
+@dataclass(slots=True)
+class RecordedAnswer:
+    """An HTTP answer from a record, in the form that clients' responses have."""
+
+    status_code: int
+    headers: Mapping[str, str]
+    content: str | bytes
+    method: str | None = None
+    url: str | None = None
+    expects_json: bool = False
+    extensions: dict[str, Any] = field(default_factory=dict)
+
+
+def answer(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict on one case: ``{"id", "kind", "input"}`` with kind ``text``, ``http`` or ``tool_result``.
+
+    Gives id, category (``success`` included), retry (`retry_verdict`), effect (null for a success),
+    retry_after_s, fix_by, code, rule, confidence. Raises `UsageError` for another kind.
+    """
+    failure = _CLASSIFIER.classify(evidence_of(case["kind"], case["input"]))
+    if failure is None:
+        return {
+            "id": case.get("id"),
+            "category": "success",
+            "retry": "no",
+            "effect": None,
+            "retry_after_s": None,
+            "fix_by": FixBy.NOBODY.value,
+            "code": None,
+            "rule": None,
+            "confidence": None,
+        }
+    return {
+        "id": case.get("id"),
+        "category": failure.category.value,
+        "retry": retry_verdict(failure),
+        "effect": failure.effect.value,
+        "retry_after_s": failure.retry_after,
+        "fix_by": curer(failure).value,
+        "code": failure.code,
+        "rule": failure.rule,
+        "confidence": failure.confidence,
+    }
+
+
+def evidence_of(kind: str, given: Mapping[str, Any]) -> Evidence:
+    """The evidence of one recorded end of a call."""
+    match kind:
+        case "text":
+            return from_text(given["text"])
+        case "http":
+            recorded = RecordedAnswer(
+                given["status"],
+                given.get("headers") or {},
+                given.get("body") or "",
+                given.get("method"),
+                given.get("url"),
+            )
+            return from_response(recorded)
+        case "tool_result":
+            return from_value(given["json"] if "json" in given else given["text"])
+    raise UsageError(f"kind={kind!r}: write text, http or tool_result")
+
+
+def curer(failure: Failure) -> FixBy:
+    """Who can cure it, where ``nobody`` means that time alone does: the runtime only waits."""
+    return FixBy.NOBODY if failure.transient else failure.fix_by
+
+
+def retry_verdict(failure: Failure) -> str:
+    """Would the same request, sent later, plausibly succeed?
+
+    ``yes`` after a short back-off, ``after_wait`` where a window must pass or a wait is told,
+    ``after_fix`` where runtime or model can repair arguments or credential first, else ``no``.
+    """
+    if failure.category is Category.RATE_LIMIT:
+        return "after_wait"
+    if failure.transient:
+        return "after_wait" if failure.retry_after else "yes"
+    if failure.category is Category.MODEL_OUTPUT or failure.code in _FIXED_BY_ARGUMENTS:
+        return "after_fix" if failure.fix_by in (FixBy.MODEL, FixBy.RUNTIME) else "no"
+    if failure.code == "auth.credential_expired" or failure.advice is Action.REFRESH_CREDENTIAL:
+        return "after_fix" if failure.fix_by is FixBy.RUNTIME else "no"
+    return "no"

@@ -1,0 +1,228 @@
+"""Shapes of one object: an error object, a false flag, a code that is no success (S1 to S8, S17)."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from failwise.classify.shape import (
+    CODE_NAMES,
+    Body,
+    Shape,
+    as_status,
+    empty,
+    first_text,
+    good_code,
+    good_message,
+    is_bad,
+    message_of,
+    only_envelope,
+    plain,
+)
+
+FAILED_STATUS: Final = frozenset(
+    {"error", "fail", "failed", "failure", "err", "false", "exception", "ng"}
+)
+
+
+def error_object(root: Body, status: int | None) -> Shape | None:
+    """S1, S2, S17: ``error`` is an object."""
+    error = root.get("error", root.get("Error"))
+    if not isinstance(error, Mapping) or not error:
+        return None
+    message, details = (
+        first_text(error, ("message", "Message", "msg", "reason", "description", "detail")),
+        error.get("details"),
+    )
+    code = plain(error.get("code")) or plain(error.get("Code"))
+    kind = plain(error.get("type")) or plain(error.get("status"))
+    name = "S1"
+    if "jsonrpc" in root:
+        name = "S17"
+    elif isinstance(error.get("status"), str) or isinstance(details, list):
+        name = "S2"
+        reasons = [
+            item["reason"]
+            for item in details or ()
+            if isinstance(item, Mapping) and plain(item.get("reason"))
+        ]
+        inner = error.get("errors")
+        if not reasons and isinstance(inner, list) and inner and isinstance(inner[0], Mapping):
+            reasons = [inner[0]["reason"]] if plain(inner[0].get("reason")) else []
+        code = plain(reasons[0]) if reasons else kind or code
+    elif code is None or code.isdigit():
+        code = kind or code
+    if message is None and code is None:
+        return None
+    number = error.get("code")
+    own = number if isinstance(number, int) and 400 <= number <= 599 else None
+    parameter = first_text(error, ("param", "parameter", "field"))
+    if kind and code and kind != code and not code.lstrip("-").isdigit():
+        message_kind = kind
+        return Shape(name, True, code, message or message_kind, parameter, status=own)
+    return Shape(name, True, code, message, parameter, status=own)
+
+
+def not_ok(root: Body, status: int | None) -> Shape | None:
+    """S4, S7: ``ok`` or ``success`` is false."""
+    for name in ("ok", "success", "Success", "isSuccess", "succeeded", "is_success"):
+        if name not in root:
+            continue
+        value = root[name]
+        if value is False or (name != "success" and value == 0) or value in ("false", "False"):
+            error = root.get("error")
+            if isinstance(error, Mapping):
+                inner = error_object(root, status)
+                if inner is not None:
+                    inner.name, inner.failed = "S7", True
+                    return inner
+            first = root.get("errors")
+            source: Body = root
+            if isinstance(first, list) and first and isinstance(first[0], Mapping):
+                source = first[0]
+            text = plain(error) or plain(root.get("error_code"))
+            code = first_text(source, CODE_NAMES) or text
+            return Shape(
+                "S4" if name == "ok" else "S7",
+                True,
+                code,
+                message_of(source) or message_of(root) or text,
+            )
+        return (
+            None
+            if not is_bad(status)
+            else Shape("S7", None, first_text(root, CODE_NAMES), message_of(root))
+        )
+    return None
+
+
+def errcode(root: Body, status: int | None) -> Shape | None:
+    """S5: ``errcode`` and its like are not 0."""
+    for name in (
+        "errcode",
+        "error_code",
+        "err_no",
+        "errno",
+        "retcode",
+        "ret_code",
+        "ret",
+        "errorCode",
+        "ErrorCode",
+    ):
+        if name in root and not isinstance(root[name], Mapping | list):
+            if good_code(root[name]) and str(root[name]) != "1":
+                return (
+                    None
+                    if not is_bad(status)
+                    else Shape("S5", None, plain(root[name]), message_of(root))
+                )
+            message = message_of(root)
+            if good_message(message) or (message is None and not only_envelope(root)):
+                return None
+            return Shape(
+                "S5",
+                True,
+                plain(root.get("sub_code")) or plain(root[name]),
+                message,
+                status=as_status(root[name]),
+            )
+    return None
+
+
+def code_and_message(root: Body, status: int | None) -> Shape | None:
+    """S6: ``code`` is not a success value, with a message beside it."""
+    for name in ("code", "Code", "sub_code", "statusCode", "status_code", "__type"):
+        if name not in root:
+            continue
+        value = root[name]
+        if isinstance(value, Mapping | list | bool) or value is None:
+            continue
+        code, message = plain(value), message_of(root)
+        if name == "__type" and code:
+            code = code.rpartition("#")[2].partition(":")[0]
+            return Shape("S15", True, code, message)
+        if plain(root.get("sub_code")):
+            code = plain(root.get("sub_code"))
+        own = as_status(value) or as_status(root.get("status"))
+        if is_bad(status):
+            return Shape(
+                "S6",
+                None,
+                code,
+                message,
+                first_text(root, ("param", "parameter", "field")),
+                status=own,
+            )
+        if (
+            message is None
+            or good_message(message)
+            or (good_code(value) and "sub_code" not in root)
+        ):
+            return None
+        numeric = isinstance(value, int | float) or (code or "").lstrip("-").isdigit()
+        if not only_envelope(root) or (not numeric and not empty(root.get("data"))):
+            return None
+        return Shape("S6", True if numeric or len(root) <= 6 else None, code, message, status=own)
+    return None
+
+
+def status_field(root: Body, status: int | None) -> Shape | None:
+    """S8, S20: a status in the body says that it failed."""
+    for name in ("status", "Status", "s", "state", "result"):
+        value = root.get(name)
+        if isinstance(value, Mapping | list) or value is None or name not in root:
+            continue
+        message = message_of(root) or plain(root.get("error"))
+        code = first_text(
+            root, ("infocode", "code", "errorType", "category", "error_code")
+        ) or plain(value)
+        if isinstance(value, str) and value.lower() in FAILED_STATUS:
+            if message is not None and not good_message(message) and only_envelope(root):
+                return Shape(
+                    "S8",
+                    True,
+                    code if code != value else None,
+                    message,
+                    status=as_status(root.get("code")),
+                )
+            continue
+        if value is False and message is not None and only_envelope(root):
+            return Shape("S8", True, first_text(root, CODE_NAMES), message)
+        if name not in ("status", "Status"):
+            continue
+        if is_bad(status):
+            continue
+        if isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z]+(_[A-Z]+)+", value):
+            wrong = only_envelope(root) and not _empty_results_are_fine(value)
+            return Shape("S8", True, value, message or value) if wrong else None
+        own = as_status(value)
+        if own is not None and message is not None and only_envelope(root):
+            return Shape(
+                "S8",
+                True,
+                first_text(root, ("code", "error_code", "errorCode")) or str(own),
+                message,
+                status=own,
+            )
+        if value in ("0", 0) and "info" in root and not good_message(plain(root.get("info"))):
+            return Shape("S8", True, code, plain(root.get("info")))
+        if (
+            isinstance(value, int)
+            and value not in (0, 1)
+            and not 200 <= value < 300
+            and message is not None
+            and not good_message(message)
+            and only_envelope(root)
+        ):
+            return Shape("S8", True, code, message)
+    return None
+
+
+def _empty_results_are_fine(value: str) -> bool:
+    return value in (
+        "ZERO_RESULTS",
+        "IN_PROGRESS",
+        "NOT_STARTED",
+        "NO_CONTENT",
+        "NO_RESULTS",
+        "PARTIAL_SUCCESS",
+    )

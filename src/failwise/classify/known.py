@@ -1,0 +1,97 @@
+"""What the provider profiles say of an answer: whether it succeeded, and the row of their table."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from failwise.classify.finding import Finding
+from failwise.evidence.facts import Evidence
+from failwise.vocabulary.kinds import Category
+
+if TYPE_CHECKING:
+    from failwise.profiles.document import Document
+    from failwise.profiles.library import Hit, Profiles
+    from failwise.profiles.profile import Reading
+
+_STRENGTH: Final = {"name": 96, "host": 95, "header": 86, "body": 84, "exception": 84, "text": 82}
+_HINTED_NUMBER: Final = 66
+_UNCONFIRMED_PENALTY: Final = 10
+_NUMBER: Final = re.compile(r"-?\d{1,6}")
+_AS: Final = {"security.blocked": "auth.human_check"}
+"""`security` is about TLS here: a block by a firewall or a bot check is about who calls."""
+SURE: Final = frozenset({"name", "host"})
+"""Only these signs say who answered."""
+
+
+class KnownProviders:
+    """One answer, looked up in a library of profiles."""
+
+    def __init__(self, library: "Profiles", evidence: Evidence, name: str | None) -> None:
+        self._document = _document(evidence)
+        self.hits: tuple[Hit, ...] = library.hits(self._document, name)
+
+    def success(self) -> bool | None:
+        """True or False by the success test of the provider who surely answered, else None."""
+        for hit in self.hits:
+            if hit.by in SURE:
+                verdict = hit.profile.success(self._document)
+                if verdict is not None:
+                    return verdict
+        return None
+
+    def findings(self, now: float) -> Iterable[tuple[Finding, "Reading"]]:
+        """The rows that profiles have for this answer, the surest profile first."""
+        for hit in self.hits:
+            if hit.profile.kind == "transport":
+                continue
+            reading = hit.profile.read(self._document, now=now)
+            if reading is None:
+                continue
+            entry = reading.entry
+            if (
+                entry is None
+                or entry.code.startswith("http:")
+                or entry.category is Category.UNKNOWN
+            ):
+                continue
+            strength = _STRENGTH[hit.by]
+            if hit.by not in SURE and _NUMBER.fullmatch(reading.code or ""):
+                strength = _HINTED_NUMBER
+            if not entry.confirmed:
+                strength -= _UNCONFIRMED_PENALTY
+            yield (
+                Finding(
+                    f"profile.{hit.profile.id}.{entry.code}",
+                    _AS.get(entry.as_code, entry.as_code),
+                    entry.effect,
+                    strength,
+                    "profile",
+                    entry.transient,
+                    advice=entry.action,
+                    meaning={"en": entry.en, "zh": entry.zh},
+                    message=reading.message,
+                    provider=hit.profile.id,
+                    provider_code=reading.code,
+                    request_id=reading.request_id,
+                    parameter=reading.params[0] if reading.params else None,
+                    confirmed=entry.confirmed,
+                ),
+                reading,
+            )
+
+
+def _document(evidence: Evidence) -> "Document":
+    from failwise.profiles.document import Document
+
+    return Document(
+        status=evidence.status,
+        headers=evidence.headers,
+        body=evidence.body,
+        text=evidence.text,
+        host=evidence.host,
+        content_type=evidence.content_type,
+        exceptions=tuple(fact.name for fact in evidence.exceptions),
+        exception=evidence.exception,
+        exception_text=evidence.exceptions[-1].text if evidence.exceptions else "",
+        phase=evidence.phase,
+    )

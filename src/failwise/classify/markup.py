@@ -1,0 +1,84 @@
+"""XML answers and pages: the few elements that errors have."""
+
+import re
+from typing import Final
+
+from failwise.classify.shape import Shape
+from failwise.evidence.facts import Evidence
+
+_ELEMENT: Final = re.compile(
+    r"<(?:\w{1,20}:)?(Code|code|Message|message|RequestId|RequestID|Error|err_code|err_code_des|return_code|return_msg|result_code|"
+    r"faultstring|faultcode|errorCode|errorMessage|HostId|Resource)>\s{0,64}(?:<!\[CDATA\[)?([^<\]]{0,600})"
+)
+_XML_ERROR: Final = re.compile(
+    r"<(?:\w{1,20}:)?(?:Error|ErrorResponse|Errors|Fault|error|OpenAPI_ServiceResponse)[\s>]"
+)
+LOOKED_AT: Final = 16_384
+
+
+def xml_shape(text: str) -> Shape | None:
+    """S15, S16: an XML error document, under any status; None where it is none."""
+    text = text[:LOOKED_AT]
+    if text.lstrip()[:1] != "<":
+        return None
+    found: dict[str, str] = {}
+    for match in _ELEMENT.finditer(text):
+        found.setdefault(match.group(1), match.group(2).strip())
+    levels = [found[name] for name in ("return_code", "result_code") if name in found]
+    if levels:
+        if all(level == "SUCCESS" for level in levels):
+            return None
+        message = found.get("err_code_des") or found.get("return_msg")
+        return Shape("S16", True, found.get("err_code"), message)
+    if not _XML_ERROR.search(text[:2_048]):
+        return None
+    code = (
+        found.get("Code") or found.get("code") or found.get("errorCode") or found.get("faultcode")
+    )
+    message = (
+        found.get("Message")
+        or found.get("message")
+        or found.get("errorMessage")
+        or found.get("faultstring")
+    )
+    if not code and not message:
+        return None
+    return Shape(
+        "S15", True, code, message, request_id=found.get("RequestId") or found.get("RequestID")
+    )
+
+
+def stream_shape(text: str) -> Shape | None:
+    """S23: an error event inside a stream of server-sent events."""
+    if "data:" not in text[:4_096] and "event:" not in text[:4_096]:
+        return None
+    import json
+
+    from failwise.classify.shapes import recognise
+
+    failing = False
+    for line in text[:LOOKED_AT].splitlines():
+        if line.startswith("event:"):
+            failing = line[6:].strip() == "error"
+        elif line.startswith("data:"):
+            payload = line[5:].strip()
+            if not payload.startswith("{"):
+                continue
+            try:
+                body = json.loads(payload)
+            except ValueError:
+                continue
+            if failing or (
+                isinstance(body, dict) and (body.get("type") == "error" or body.get("error"))
+            ):
+                shape = recognise(body, None)
+                return shape if shape and shape.failed else Shape("S23", True, None, payload[:300])
+    return None
+
+
+def is_html(evidence: Evidence) -> bool:
+    """A web page, by what the evidence found or by its type."""
+    if evidence.problem == "html" or evidence.title is not None:
+        return True
+    kind = (evidence.content_type or "").lower()
+    return "text/html" in kind and (evidence.text or "").lstrip()[:1] == "<"

@@ -1,0 +1,154 @@
+"""`Shape`, and how its parts are found: names that codes, messages and ids go by, and success values."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+Body: TypeAlias = Mapping[str, Any]
+
+
+_SUCCESS_CODES: Final = frozenset(
+    {"", "0", "00", "000", "0000", "00000", "1", "200", "20000", "10000", "success", "succeed", "succeeded",
+     "ok", "true", "none", "null", "y", "s", "completed", "done"}
+)  # fmt: skip
+
+
+_SUCCESS_WORDS: Final = re.compile(
+    r"\s*(ok|okay|success(ful(ly)?)?|succeeded|done|(请求|操作|查询|处理|执行|调用|返回|获取)?成功|正常|完成)\s*[.!。！]?\s*",
+    re.IGNORECASE,
+)
+
+
+_ENVELOPE: Final = frozenset(
+    {"code", "msg", "message", "data", "result", "results", "success", "ok", "status", "error", "errors",
+     "errcode", "errmsg", "error_code", "error_msg", "error_message", "errormessage", "errormsg", "errorcode",
+     "description", "detail", "details", "info", "infocode", "reason", "type", "title", "timestamp", "time",
+     "ts", "ttl", "path", "trace", "trace_id", "traceid", "request_id", "requestid", "request-id", "log_id",
+     "logid", "rid", "hostid", "documentation_url", "doc_url", "help", "link", "links", "retcode",
+     "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "parameters", "s", "v", "p", "d",
+     "meta", "version", "method", "instance", "charge", "count", "took", "id", "jsonrpc", "localizedmessage",
+     "retry_after", "field", "param", "fields", "cause", "stack", "exception", "messages", "warnings",
+     "errortype", "subcode", "policyname", "category", "correlationid", "output", "response", "body"}
+)  # fmt: skip
+
+
+MESSAGE_NAMES: Final = (
+    "message", "msg", "errmsg", "error_description", "error_message", "error_msg", "errorMessage", "errorMsg",
+    "err_msg", "errMsg", "Message", "Msg", "description", "detail", "info", "reason", "title", "text", "localizedMessage",
+    "sub_msg", "v", "errors",
+)  # fmt: skip
+
+
+CODE_NAMES: Final = (
+    "code", "Code", "error_code", "errorCode", "ErrorCode", "err_code", "sub_code", "infocode", "errcode", "type",
+    "status", "retcode", "ret", "reason",
+)  # fmt: skip
+
+
+REQUEST_ID_NAMES: Final = (
+    "request_id", "requestId", "RequestId", "requestID", "request-id", "log_id", "logid", "trace_id", "traceId",
+    "rid", "correlationId",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Shape:
+    """What a body's shape says. `failed`: it is a failure under any status; None: only under 4xx
+    and 5xx. `parts`: some of these parts of a batch failed, others did not."""
+
+    name: str
+    failed: bool | None
+    code: str | None = None
+    message: str | None = None
+    parameter: str | None = None
+    request_id: str | None = None
+    parts: list[Any] = field(default_factory=list)
+    status: int | None = None
+
+
+def parsed(text: str) -> Any:
+    """JSON, or a value as Python prints it, in a text; None where it is neither."""
+    import json
+
+    start = text.lstrip()[:1]
+    if start not in ("{", "[") or len(text) > 100_000:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        from failwise.evidence.literals import find_objects
+
+        return next((found.value for found in find_objects(text, 1)), None)
+
+
+def plain(value: Any) -> str | None:
+    """A code or message as text; None for nothing, for objects and for lists."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        return value.strip()[:2_000] or None
+    if isinstance(value, int | float):
+        return str(value)[:40]
+    return None
+
+
+def first_text(root: Body, names: tuple[str, ...]) -> str | None:
+    for name in names:
+        text = plain(root.get(name))
+        if text is not None:
+            return text
+    return None
+
+
+def message_of(root: Body) -> str | None:
+    found = first_text(root, MESSAGE_NAMES)
+    if found is not None:
+        return found
+    for name in ("errors", "detail", "details", "messages"):
+        items = root.get(name)
+        if isinstance(items, list) and items:
+            item = items[0]
+            return first_text(item, MESSAGE_NAMES) if isinstance(item, Mapping) else plain(item)
+    return None
+
+
+def good_code(value: Any) -> bool:
+    if (
+        value is None
+        or value is True
+        or (isinstance(value, str) and value.lower() in _SUCCESS_CODES)
+    ):
+        return True
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int | float):
+        return str(value) in _SUCCESS_CODES or 200 <= value < 300
+    return isinstance(value, str) and value.isdigit() and 200 <= int(value[:9]) < 300
+
+
+def good_message(text: str | None) -> bool:
+    return text is not None and _SUCCESS_WORDS.fullmatch(text) is not None
+
+
+def empty(value: Any) -> bool:
+    return value is None or value is False or value in ("", [], {}, 0)
+
+
+def is_bad(status: int | None) -> bool:
+    return status is not None and status >= 400
+
+
+def as_status(value: Any) -> int | None:
+    """A number of a body that is an HTTP status by its range."""
+    text = plain(value) or ""
+    number = int(text.lstrip("-")) if text.lstrip("-").isdigit() and len(text) <= 4 else 0
+    return number if 400 <= number <= 599 else None
+
+
+def only_envelope(root: Body, allowed: frozenset[str] = _ENVELOPE) -> bool:
+    """Nothing of substance stands beside the fields that errors have."""
+    return all(
+        empty(value) or str(name).lower() in allowed or str(name).lower().endswith("_status")
+        for name, value in root.items()
+    )

@@ -1,0 +1,235 @@
+"""Recurring shapes of error bodies, recognised without a profile.
+
+The numbers are those of the shape list (S1 to S23). A shape says where code, message and parameter
+stand, and whether it is a failure by itself: under a 2xx only what has two marks is one, since
+`error: null`, ``errcode 0`` and data that is *about* errors are successes.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from failwise.classify.batches import batch, errors_list, list_shape
+from failwise.classify.envelopes import (
+    code_and_message,
+    errcode,
+    error_object,
+    not_ok,
+    status_field,
+)
+from failwise.classify.shape import (
+    REQUEST_ID_NAMES,
+    Body,
+    Shape,
+    as_status,
+    empty,
+    first_text,
+    good_message,
+    is_bad,
+    message_of,
+    only_envelope,
+    parsed,
+    plain,
+)
+
+_WRAPPERS: Final = (
+    "Response",
+    "ResponseMetadata",
+    "fault",
+    "Fault",
+    "ErrorResponse",
+    "errorResponse",
+    "error_response",
+)
+
+
+_DEPTH: Final = 4
+
+
+def recognise(body: Any, status: int | None) -> Shape | None:
+    """The first shape that fits, wrappers taken off; None where the body says nothing of failing."""
+    root = unwrap(body)
+    if not isinstance(root, Mapping):
+        return list_shape(root, status)
+    for shape in _SHAPES:
+        found = shape(root, status)
+        if found is not None:
+            if found.request_id is None:
+                found.request_id = first_text(root, REQUEST_ID_NAMES)
+            return found
+    return None
+
+
+def unwrap(body: Any, depth: int = 0) -> Any:
+    """S14: the known wrappers off: one key, a one-element list, text that is JSON itself."""
+    if depth >= _DEPTH:
+        return body
+    if isinstance(body, list) and len(body) == 1 and isinstance(body[0], Mapping):
+        marks = body[0].keys() & {"error", "errorCode", "Error"}
+        return unwrap(body[0], depth + 1) if marks else body
+    if isinstance(body, str):
+        inner = parsed(body)
+        return unwrap(inner, depth + 1) if inner is not None else body
+    if not isinstance(body, Mapping):
+        return body
+    for name in _WRAPPERS:
+        inner = body.get(name)
+        if isinstance(inner, Mapping):
+            error = inner.get("Error")
+            return error if isinstance(error, Mapping) else unwrap(inner, depth + 1)
+    for name, inner in body.items():
+        if isinstance(name, str) and name.endswith("_response") and isinstance(inner, Mapping):
+            return unwrap(inner, depth + 1)
+    if set(body) == {"error", "response"} and body["response"]:
+        inner = parsed(body["response"]) if isinstance(body["response"], str) else body["response"]
+        return unwrap(inner, depth + 1) if isinstance(inner, Mapping | list) else body
+    return body
+
+
+def _oauth(root: Body, status: int | None) -> Shape | None:
+    """S3: ``error`` is a word, with a description."""
+    error = root.get("error")
+    if (
+        isinstance(error, str)
+        and re.fullmatch(r"[A-Za-z][\w.]{2,60}", error)
+        and ("error_description" in root or "error_uri" in root)
+    ):
+        return Shape("S3", True, error, first_text(root, ("error_description",)) or error)
+    return None
+
+
+def _problem(root: Body, status: int | None) -> Shape | None:
+    """S9: RFC 9457 problem details."""
+    if (
+        "title" in root
+        and isinstance(root.get("status"), int)
+        and ({"type", "detail", "instance"} & root.keys())
+    ):
+        if not is_bad(root["status"]):
+            return None
+        kind = plain(root.get("type"))
+        code = plain(root.get("code")) or (kind if kind != "about:blank" else None)
+        return Shape("S9", True, code, first_text(root, ("detail", "title")), status=root["status"])
+    return None
+
+
+def _kubernetes(root: Body, status: int | None) -> Shape | None:
+    """S19: a Kubernetes Status object."""
+    if root.get("kind") == "Status" and root.get("status") == "Failure":
+        own = root.get("code")
+        return Shape(
+            "S19",
+            True,
+            plain(root.get("reason")),
+            plain(root.get("message")),
+            status=own if isinstance(own, int) else None,
+        )
+    return None
+
+
+def _pay_levels(root: Body, status: int | None) -> Shape | None:
+    """S16: two levels, of which either may fail."""
+    if "return_code" in root:
+        levels = (root.get("return_code"), root.get("result_code", "SUCCESS"))
+        if any(str(level) != "SUCCESS" for level in levels):
+            return Shape(
+                "S16",
+                True,
+                first_text(root, ("err_code",)),
+                first_text(root, ("err_code_des", "return_msg")),
+            )
+    return None
+
+
+_ERROR_TEXTS: Final = ("error", "Error", "sandbox_error")
+
+
+def _error_text(root: Body, status: int | None) -> Shape | None:
+    """S13: a bare text, and a bare number, under ``error``, ``message`` or ``detail``."""
+    error: Any = next((root[name] for name in _ERROR_TEXTS if name in root), None)
+    if error is None and "exit_code" in root:
+        error = root.get("stderr")
+    text = plain(error)
+    if text is None and isinstance(error, list) and error:
+        text = plain(error[0])
+    own = None if isinstance(error, str) else as_status(error)
+    if is_bad(status):
+        message = message_of(root)
+        code = first_text(root, ("code", "errorCode", "type", "reason"))
+        if text and (message is None or len(text) > len(message) or message == text):
+            message, code = text, code or message
+        elif text:
+            code = code or text
+        if message is None and code is None:
+            return None
+        return Shape("S13", None, code, message, status=own)
+    if text and not good_message(text) and text.lower() not in ("none", "null", "false", "0", "no"):
+        beside = {
+            name: value
+            for name, value in root.items()
+            if name not in _ERROR_TEXTS and name != "exit_code"
+        }
+        if (
+            only_envelope(beside)
+            and empty(root.get("data"))
+            and empty(root.get("response"))
+            and empty(root.get("result"))
+        ):
+            return Shape(
+                "S13",
+                True,
+                first_text(root, ("code", "type")),
+                text if own is None else (message_of(root) or text),
+                status=own,
+            )
+    flags = [
+        name for name, value in root.items() if value is False and str(name).endswith("_status")
+    ]
+    if flags and only_envelope(root):
+        return Shape("S7", True, None, message_of(root) or f"{flags[0]}: false")
+    code = root.get("exit_code", root.get("returncode", root.get("exitCode")))
+    if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+        output = first_text(root, ("stderr", "sandbox_error", "error", "output", "stdout"))
+        return Shape("S13", True, f"exit {code}", output or f"exit code {code}")
+    return None
+
+
+def _message_alone(root: Body, status: int | None) -> Shape | None:
+    """S13 under a 2xx: nothing but a message; it fails only if its text says so."""
+    message = message_of(root)
+    if message is None or is_bad(status) or len(root) > 3 or not only_envelope(root, _MESSAGE_ONLY):
+        return None
+    return Shape("S13", None, None, message)
+
+
+_MESSAGE_ONLY: Final = frozenset(
+    {
+        "message",
+        "msg",
+        "detail",
+        "info",
+        "status",
+        "code",
+        "timestamp",
+        "request_id",
+        "error",
+        "error_message",
+    }
+)
+
+
+_SHAPES: Final[tuple[Callable[[Body, int | None], Shape | None], ...]] = (
+    _kubernetes,
+    batch,
+    _problem,
+    _oauth,
+    not_ok,
+    error_object,
+    errors_list,
+    errcode,
+    _pay_levels,
+    status_field,
+    code_and_message,
+    _error_text,
+    _message_alone,
+)

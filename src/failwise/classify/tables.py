@@ -1,0 +1,199 @@
+"""The rules as data: read once, checked entry by entry, with errors that name file and line."""
+
+import functools
+import re
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, Final
+
+from failwise.vocabulary.codes import category_of, lookup
+from failwise.vocabulary.errors import ConfigurationError
+from failwise.vocabulary.kinds import Category, Effect, FixBy
+from failwise.vocabulary.records import record
+
+TEXT_FILES: Final = (
+    "network",
+    "security",
+    "auth",
+    "limits",
+    "request",
+    "server",
+    "business",
+    "tool",
+)
+
+_WORD_START: Final = r"(?<![a-z0-9_])"
+_WORD_END: Final = r"(?![a-z0-9_])"
+
+
+@record
+class TextRule:
+    """One phrase that means a failure.
+
+    One of `need` (lower-case literals) must occur before `pattern` is tried; without a pattern the
+    literal is enough. `example` must match, `counter` must not.
+    """
+
+    id: str
+    strength: int
+    need: tuple[str, ...]
+    pattern: re.Pattern[str] | None
+    code: str
+    effect: Effect
+    transient: bool | None
+    fix_by: FixBy | None
+    example: str
+    counter: str
+
+
+@record
+class StatusRow:
+    """What an HTTP status says by itself, and what other evidence may turn it into (`splits`:
+    categories and codes)."""
+
+    code: str
+    effect: Effect
+    splits: frozenset[str]
+
+    def may_be(self, code: str) -> bool:
+        """May other evidence turn the status into this code?"""
+        return code in self.splits or code.partition(".")[0] in self.splits
+
+
+@record
+class KindRow:
+    """What a kind of exception says (see `ExceptionFact.kind`): a code, or one for each phase."""
+
+    code: str
+    effect: Effect
+    strength: int
+    phases: Mapping[str, str]
+    transient: bool | None
+
+
+def read_toml(name: str) -> tuple[str, dict[str, Any]]:
+    """One data file of this room: its text and its data. Raises `ConfigurationError`."""
+    import tomllib
+
+    text = resources.files("failwise.classify").joinpath("rules", name).read_text("utf-8")
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"not valid TOML: {error}", file=name) from error
+
+
+def parse_rules(text: str, rows: list[dict[str, Any]], file: str) -> list[TextRule]:
+    """Check and compile text rules. Raises `ConfigurationError` naming the line of a wrong one."""
+    rules = []
+    seen: set[str] = set()
+    for row in rows:
+        try:
+            rule = _text_rule(row)
+            if rule.id in seen:
+                raise ValueError("this id stands twice; ids are unique")
+        except (KeyError, TypeError, ValueError, re.error) as error:
+            reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            identity = str(row.get("id", "?"))
+            line = _line_of(text, identity)
+            raise ConfigurationError(
+                f"rule {identity!r}: {reason}", file=file, line=line
+            ) from error
+        seen.add(rule.id)
+        rules.append(rule)
+    return rules
+
+
+def _text_rule(row: Mapping[str, Any]) -> TextRule:
+    need = tuple(row["need"])
+    if not need or any(literal != literal.lower() or not literal for literal in need):
+        raise ValueError("need: at least one literal, all in lower case")
+    strength = row["strength"]
+    if not 1 <= strength <= 100:
+        raise ValueError(f"strength {strength} is not between 1 and 100")
+    transient, fix_by = row.get("transient"), row.get("fix_by")
+    pattern = row.get("pattern")
+    if pattern is not None:
+        pattern = re.compile(
+            pattern.replace("⟨", _WORD_START).replace("⟩", _WORD_END), re.MULTILINE
+        )
+    return TextRule(
+        row["id"],
+        strength,
+        need,
+        pattern,
+        _known_code(row["code"]),
+        Effect(row["effect"]),
+        transient,
+        FixBy(fix_by) if fix_by else None,
+        row["example"],
+        row["counter"],
+    )
+
+
+def _known_code(code: str) -> str:
+    if lookup(code) is None:
+        raise ValueError(f"{code!r} is not in the registry of codes")
+    return code
+
+
+def _line_of(text: str, identity: str) -> int | None:
+    place = text.find(f'id = "{identity}"')
+    return text.count("\n", 0, place) + 1 if place >= 0 else None
+
+
+@functools.cache
+def text_rules() -> tuple[TextRule, ...]:
+    """All text rules of the package."""
+    rules: list[TextRule] = []
+    for name in TEXT_FILES:
+        text, data = read_toml(f"{name}.toml")
+        rules.extend(parse_rules(text, data["rules"], f"{name}.toml"))
+    return tuple(rules)
+
+
+@functools.cache
+def status_rows() -> Mapping[int, StatusRow]:
+    """What each HTTP status says."""
+    _, data = read_toml("status.toml")
+    rows = {}
+    for status, row in data.items():
+        try:
+            splits = frozenset(
+                _known_code(name) if "." in name else Category(name).value for name in row["splits"]
+            )
+            rows[int(status)] = StatusRow(_known_code(row["code"]), Effect(row["effect"]), splits)
+        except (KeyError, ValueError) as error:
+            raise ConfigurationError(f"[{status}]: {error}", file="status.toml") from error
+    return rows
+
+
+@functools.cache
+def kind_rows() -> Mapping[str, KindRow]:
+    """What each kind of exception says."""
+    _, data = read_toml("kinds.toml")
+    rows = {}
+    for kind, row in data["kind"].items():
+        try:
+            codes = {phase: _known_code(code) for phase, code in row.get("phases", {}).items()}
+            rows[kind] = KindRow(
+                _known_code(row["code"]),
+                Effect(row["effect"]),
+                row["strength"],
+                codes,
+                row.get("transient"),
+            )
+        except (KeyError, ValueError) as error:
+            raise ConfigurationError(f"[kind.{kind}]: {error}", file="kinds.toml") from error
+    return rows
+
+
+@functools.cache
+def number_rows(table: str) -> Mapping[str, StatusRow]:
+    """A table of machine codes in kinds.toml (`verify`, `sqlstate`, `grpc`, `jsonrpc`)."""
+    _, data = read_toml("kinds.toml")
+    rows = {}
+    for key, (code, effect) in data[table].items():
+        if category_of(code) is Category.UNKNOWN and code != "unknown.unclassified":
+            raise ConfigurationError(f"[{table}] {key}: no category {code!r}", file="kinds.toml")
+        rows[key] = StatusRow(_known_code(code), Effect(effect), frozenset())
+    return rows

@@ -1,0 +1,120 @@
+"""Text → the rules that speak. Two stages: a required literal, then the pattern."""
+
+import functools
+import re
+from typing import Final, TypeAlias
+
+from failwise.classify.finding import Finding
+from failwise.classify.tables import TextRule, text_rules
+
+TEXT_LIMIT: Final = 8_192
+"""Characters of a text that are looked at; no pattern is worse than linear in them."""
+
+LONG: Final = 4
+PAIR: Final = 2
+
+Waiting: TypeAlias = tuple[str, tuple[TextRule, ...]]
+"""A literal, and the rules that wait for it."""
+
+_CAMEL: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS: Final = re.compile(r"[_\-./:#\s]{1,64}")
+
+
+class TextMatcher:
+    """Rules made ready. A literal is looked for only where four of its letters (two, for a short
+    one in another script) occur in the text, so that most texts meet hardly any of them."""
+
+    def __init__(self, rules: tuple[TextRule, ...]) -> None:
+        waiting: dict[str, list[TextRule]] = {}
+        for rule in rules:
+            for literal in rule.need:
+                waiting.setdefault(literal, []).append(rule)
+        self._long: dict[str, list[Waiting]] = {}
+        self._pairs: dict[str, list[Waiting]] = {}
+        self._always: list[Waiting] = []
+        for literal, rows in waiting.items():
+            entry = (literal, tuple(rows))
+            if len(literal) >= LONG:
+                _index(self._long, LONG, entry)
+            elif len(literal) >= PAIR and not literal.isascii():
+                _index(self._pairs, PAIR, entry)
+            else:
+                self._always.append(entry)
+
+    def _candidates(self, lowered: str) -> list[Waiting]:
+        found = list(self._always)
+        pieces = {lowered[i : i + LONG] for i in range(len(lowered) - LONG + 1)}
+        for piece in pieces & self._long.keys():
+            found += self._long[piece]
+        if not lowered.isascii():
+            pieces = {lowered[i : i + PAIR] for i in range(len(lowered) - PAIR + 1)}
+            for piece in pieces & self._pairs.keys():
+                found += self._pairs[piece]
+        return found
+
+    def match(self, text: str) -> list[Finding]:
+        """Every rule that speaks of the text, each with the last place where it does."""
+        lowered = text[:TEXT_LIMIT].lower()
+        places: dict[str, Finding] = {}
+        tried: set[str] = set()
+        for literal, rules in self._candidates(lowered):
+            if literal not in lowered:
+                continue
+            for rule in rules:
+                if rule.pattern is None:
+                    place = lowered.rfind(literal)
+                    known = places.get(rule.id)
+                    if known is None or known.position < place:
+                        places[rule.id] = _finding(rule, place)
+                elif rule.id not in tried:
+                    tried.add(rule.id)
+                    place = _last(rule.pattern, lowered)
+                    if place >= 0:
+                        places[rule.id] = _finding(rule, place)
+        return list(places.values())
+
+
+def _index(table: dict[str, list[Waiting]], size: int, entry: Waiting) -> None:
+    literal = entry[0]
+    pieces = [literal[i : i + size] for i in range(len(literal) - size + 1)]
+    rarest = min(pieces, key=lambda piece: len(table.get(piece, ())))
+    table.setdefault(rarest, []).append(entry)
+
+
+def _last(pattern: re.Pattern[str], text: str) -> int:
+    place = -1
+    for found in pattern.finditer(text):
+        place = found.start()
+    return place
+
+
+def _finding(rule: TextRule, position: int) -> Finding:
+    return Finding(
+        f"text.{rule.id}",
+        rule.code,
+        rule.effect,
+        rule.strength,
+        "text",
+        rule.transient,
+        rule.fix_by,
+        position=position,
+    )
+
+
+@functools.cache
+def matcher() -> TextMatcher:
+    """The package's own rules, ready."""
+    return TextMatcher(text_rules())
+
+
+def match(text: str) -> list[Finding]:
+    """Every rule of the package that speaks of the text."""
+    return matcher().match(text)
+
+
+def words_of(code: str) -> str:
+    """A code as a person would write it, beside itself: ``AuthFailure.SignatureFailure`` → words."""
+    if len(code) > 200:
+        return code[:200]
+    spaced = _SEPARATORS.sub(" ", _CAMEL.sub(" ", code))
+    return code if spaced == code else f"{code} | {spaced}"

@@ -1,0 +1,107 @@
+"""Is this text a failure at all? What a tool returned needs an anchor; what a log says need not."""
+
+import re
+from typing import Final
+
+_ANCHOR: Final = re.compile(
+    r"\s{0,8}(?:result:\s{0,4}|output:\s{0,4}|\[|\*\*|<|❌\s?|⚠️?\s?|░){0,2}"
+    r"(?:error|err|fatal|exception|failure|fail(?:ed)?|traceback \(most recent call last\):\n|mcp error|api error"
+    r"|[a-z]{2,20} error|tool error|错误(?:信息|代码|码)?|錯誤|异常|異常|失败|失敗|出错了?|报错|エラー|erro|fehler|ошибка|오류"
+    r"|(?:unhandled|uncaught)(?: \w{1,20}){0,2} (?:error|exception))"
+    r"\s{0,2}(?:code)?\s{0,2}(?:[:：!\]*>(]|-\d|\d{3}\b|$)",
+    re.IGNORECASE,
+)
+_ANNOUNCED: Final = re.compile(
+    r"\s{0,8}(?:error|exception|failed|failure|unable|cannot|could not|can't|couldn't)\s(?:while |when |during |in |to |on |of |executing |"
+    r"calling |invoking |running |processing |fetching |connecting |loading |parsing |reading |getting |creating |sending )",
+    re.IGNORECASE,
+)
+_ANNOUNCED_ZH: Final = re.compile(
+    r"\s{0,8}(?:执行|调用|请求|获取|操作|查询|创建|发送|处理|连接|加载|读取|工具|接口|\w{1,12})(?:出错|失败|异常|错误|超时)"
+)
+_CLASS: Final = re.compile(
+    r"\s{0,8}(?:[a-z_][\w]{0,40}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Timeout)\b\s{0,2}[:(\n]",
+    re.ASCII,
+)
+_TRACEBACK: Final = re.compile(r"^Traceback \(most recent call last\):\s*\n\s+File ", re.MULTILINE)
+_SHELL: Final = re.compile(
+    r"[\w./-]{1,30}: (?:[^\n:]{1,200}: )?(?:[A-Z][a-z]+ [a-z ]{3,40}|command not found|permission denied)",
+    re.ASCII,
+)
+_FORM: Final = re.compile(
+    r"\s{0,8}(?:unknown|invalid|missing|unauthorized|forbidden|unsupported|unrecognized|illegal|bad|no such|not found|access denied|permission denied|"
+    r"rate limit|too many requests|\d{1,3} validation errors?|validation[_ ]error|agent stopped|request (?:failed|timed out)|connection (?:refused|reset|error)|"
+    r"[45]\d\d (?:page )?(?:not found|bad request|forbidden|unauthorized|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out)|"
+    r"timed? ?out|[\w.-]{1,40} timed out after \d|无效|未知|缺少|没有权限|权限不足|余额不足|库存不足|请求过于频繁|参数错误|网络错误|系统繁忙)",
+    re.IGNORECASE,
+)
+_RECOVERED: Final = re.compile(
+    r"(?:successfully|succeeded|success|completed|finished|done|passed|installed|成功|完成|已创建|已恢复)",
+    re.IGNORECASE,
+)
+_NEGATED: Final = re.compile(
+    r"(?:not|un|without|0|no|never)[ -]?$|(?:未|不|没有|没能|无法)$", re.IGNORECASE
+)
+_COUNTS: Final = re.compile(
+    r"\b(?:0|no) (?:errors?|failed|failures|timeouts?)\b|\d+ passed", re.IGNORECASE
+)
+_LISTING: Final = re.compile(r"^\s{0,40}(?:[|+`├└│]|-{2,}|\d{1,3}[.)] |[-*•] )", re.MULTILINE)
+SHORT: Final = 400
+"""A longer text without an anchor is content, whatever words it holds."""
+
+
+def announces_failure(text: str) -> bool:
+    """Does it begin as failures begin: a wrapper word, a class name, a traceback, a shell's form?"""
+    return bool(
+        _ANCHOR.match(text)
+        or _CLASS.match(text)
+        or _TRACEBACK.search(text[:2_000])
+        or (len(text) <= SHORT and (_ANNOUNCED.match(text) or _ANNOUNCED_ZH.match(text)))
+    )
+
+
+def has_failing_form(text: str) -> bool:
+    """A short text of which the first words say that something failed, without a wrapper."""
+    return (
+        len(text) <= SHORT
+        and text.count("\n") <= 12
+        and bool(_FORM.match(text) or _SHELL.match(text))
+    )
+
+
+def is_listing(text: str) -> bool:
+    """A table, a tree or a list: rows that name errors are data."""
+    lines = [line for line in text.splitlines()[:40] if line.strip()]
+    if text.count(" | ") >= 3 and not text.lstrip().lower().startswith("error"):
+        return True
+    if len(lines) < 2:
+        return False
+    marked = sum(
+        1 for line in lines if _LISTING.match(line) or line.count("|") >= 2 or line.count("\t") >= 2
+    )
+    return marked * 2 > len(lines)
+
+
+def ends_well(text: str) -> bool:
+    """The last line says that it worked after all, or the counts of failures are zero."""
+    last = text.rstrip().rsplit("\n", 1)[-1]
+    if _COUNTS.search(last):
+        return True
+    found = None
+    for match in _RECOVERED.finditer(last):
+        found = match
+    return (
+        found is not None
+        and not _NEGATED.search(last[: found.start()])
+        and not _TROUBLE.search(last)
+    )
+
+
+_TROUBLE: Final = re.compile(
+    r"error|fail|exception|denied|refused|timed? ?out|invalid|错误|失败|异常|超时", re.IGNORECASE
+)
+
+
+def speaks_of_trouble(text: str) -> bool:
+    """Any word of failing at all; without one a log line is simply not a failure."""
+    return _TROUBLE.search(text) is not None

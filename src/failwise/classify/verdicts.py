@@ -1,0 +1,121 @@
+"""Verdicts that rest on the form of an answer alone: pages, unusable bodies, shapes nobody knows."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from failwise.classify.finding import Finding
+from failwise.classify.markup import is_html
+from failwise.classify.selection import refuse
+from failwise.classify.shape import Shape
+from failwise.classify.text import match
+from failwise.evidence.facts import Evidence
+from failwise.vocabulary.kinds import Effect, FixBy
+
+PAGE_TEXT: Final = 2_000
+"""Characters of a page that are looked at for words."""
+_CLEAR: Final = 80
+_TAG: Final = re.compile(r"<[^<>]{0,500}>")
+_PROBLEMS: Final = {
+    "html": "parsing.html_instead_of_json",
+    "truncated": "parsing.truncated",
+    "encoding": "parsing.encoding",
+    "empty": "parsing.empty",
+    "invalid_json": "parsing.invalid_json",
+    "not_json": "parsing.invalid_json",
+    "too_large": "parsing.too_large",
+}
+_ONLY_WHERE_JSON_WAS_DUE: Final = frozenset({"html", "empty", "not_json"})
+
+
+def stated(evidence: Evidence) -> Finding:
+    """What a tool said itself; nothing is guessed."""
+    error = evidence.tool_error
+    assert error is not None
+    return Finding(
+        "stated",
+        error.code,
+        error.effect,
+        100,
+        "stated",
+        error.transient,
+        message=error.message or None,
+        provider_code=error.provider_code,
+    )
+
+
+def page_findings(evidence: Evidence) -> list[Finding]:
+    """What a page under a 2xx says: a challenge, a maintenance notice. It never reached the service,
+    or nobody can tell: the effect is unknown."""
+    if not is_html(evidence):
+        return []
+    text = evidence.text or ""
+    words = f"{evidence.title or ''}\n{bare(text) if len(text) < PAGE_TEXT else ''}"
+    found = [
+        finding
+        for finding in match(words)
+        if finding.code in ("auth.human_check", "server.maintenance") and finding.strength >= _CLEAR
+    ]
+    for finding in found:
+        finding.effect = Effect.UNKNOWN
+    return found
+
+
+def problem_finding(evidence: Evidence) -> Finding | None:
+    """A 2xx whose body cannot be used: it was done, only the answer is lost."""
+    problem = evidence.problem
+    if problem is None:
+        return None
+    due = evidence.expects_json or "json" in (evidence.content_type or "").lower()
+    if problem in _ONLY_WHERE_JSON_WAS_DUE and not due:
+        return None
+    return Finding(f"body.{problem}", _PROBLEMS[problem], Effect.APPLIED, 88, "structure")
+
+
+def shape_finding(shape: Shape) -> Finding:
+    """A body that failed in a shape of ours, with a code that no table and no rule knows."""
+    if shape.name == "S12" or (shape.parameter and shape.name in ("S9", "S10", "S11")):
+        return Finding(
+            f"shape.{shape.name}", "invalid_request.parameter", Effect.REJECTED, 55, "shape"
+        )
+    if shape.code is not None and shape.code.startswith("exit "):
+        return Finding("shape.exit", "tool.process_failed", Effect.UNKNOWN, 55, "shape")
+    return refuse(f"shape.{shape.name}", shape.code)
+
+
+def unclassified() -> Finding:
+    """It failed, and no rule knows how: said, not guessed."""
+    return Finding("none", "unknown.unclassified", Effect.UNKNOWN, 1, "none", fix_by=FixBy.MODEL)
+
+
+def partial(shape: Shape) -> Finding:
+    """Some parts of a batch failed, the others are done: never repeat the whole."""
+    return Finding(
+        f"shape.{shape.name}.partial",
+        "business.partial",
+        Effect.APPLIED,
+        90,
+        "shape",
+        transient=False,
+        provider_code=shape.code,
+    )
+
+
+def bare(text: str | None) -> str:
+    """The words of a page, without its tags."""
+    return _TAG.sub(" ", (text or "")[:PAGE_TEXT])
+
+
+def leaves(body: Any, depth: int = 0) -> str:
+    """The texts of a small body, for an error whose shape nobody knows."""
+    if isinstance(body, str):
+        return body[:500]
+    if depth >= 3:
+        return ""
+    if isinstance(body, Mapping):
+        return "\n".join(
+            filter(None, (leaves(value, depth + 1) for value in list(body.values())[:20]))
+        )
+    if isinstance(body, list):
+        return "\n".join(filter(None, (leaves(value, depth + 1) for value in body[:10])))
+    return ""

@@ -1,0 +1,149 @@
+"""The plain facts on one exception: errno, codes, positions; read from any class, never executed."""
+
+import errno as errno_names
+from typing import Any, Final
+
+from failwise.evidence.bounds import bounded
+from failwise.evidence.classes import class_table
+from failwise.evidence.responses import attribute
+
+VALUE_LIMIT: Final = 300
+"""Characters kept of one attribute."""
+
+_NAMES: Final = (
+    "errno",
+    "winerror",
+    "strerror",
+    "filename",
+    "library",
+    "reason",
+    "verify_code",
+    "verify_message",
+    "status_code",
+    "status",
+    "http_status",
+    "code",
+    "error_code",
+    "errcode",
+    "type",
+    "param",
+    "message",
+    "msg",
+    "sqlstate",
+    "pgcode",
+    "sqlite_errorcode",
+    "sqlite_errorname",
+    "smtp_code",
+    "smtp_error",
+    "returncode",
+    "exit_code",
+    "name",
+    "timeout",
+    "retry_after",
+    "request_id",
+    "pos",
+    "lineno",
+    "colno",
+    "encoding",
+    "start",
+    "end",
+    "port",
+)
+_GRPC = "grpc.RpcError"
+
+
+def qualified_name(cls: type) -> str:
+    """``httpx.ConnectTimeout``; builtins bare."""
+    module = getattr(cls, "__module__", "") or ""
+    name = getattr(cls, "__qualname__", cls.__name__)
+    return name if module in ("builtins", "") else f"{module}.{name}"
+
+
+def base_names(cls: type) -> tuple[str, ...]:
+    """The other classes along the MRO, nearest first, without the ones everybody has."""
+    return tuple(
+        qualified_name(base)
+        for base in cls.__mro__[1:24]
+        if base not in (Exception, BaseException, object)
+    )
+
+
+def attributes_of(error: BaseException, names: tuple[str, ...]) -> dict[str, Any]:
+    """The attributes of `error` that are plain values; `names` are its class and its bases."""
+    found: dict[str, Any] = {}
+    for name in _NAMES:
+        value = _plain(attribute(error, name))
+        if value is not None and value != "":
+            found[name] = value
+    if isinstance(error, OSError):
+        symbol = _symbol(error, names)
+        if symbol:
+            found["symbol"] = symbol
+    if any(name in (_GRPC, "grpc.aio._call.AioRpcError") for name in names):
+        found.update(_grpc(error))
+    inner = attribute(error, "error")
+    code = attribute(inner, "code") if inner is not None else None
+    if isinstance(code, int) and "code" not in found:  # JSON-RPC errors: MCPError.error.code
+        found["code"] = code
+    document = attribute(error, "doc")
+    if isinstance(document, str):
+        position = found.get("pos", 0) if isinstance(found.get("pos"), int) else 0
+        found["length"] = len(document)
+        found["excerpt"] = bounded(document[max(0, position - 40) : position + 40])
+    if isinstance(error, UnicodeDecodeError):
+        found["length"] = len(error.object)
+    return found
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 1 << 63 else None
+    if isinstance(value, float):
+        return value if abs(value) < 1e18 else None  # neither NaN nor infinite
+    if isinstance(value, bytes):
+        return bounded(value[: VALUE_LIMIT * 2].decode("utf-8", "replace"), VALUE_LIMIT)
+    if isinstance(value, str):
+        return bounded(str(value), VALUE_LIMIT)
+    return None
+
+
+def _symbol(error: OSError, names: tuple[str, ...]) -> str | None:
+    """The errno's name, the same on every platform."""
+    number = error.errno
+    windows = getattr(error, "winerror", None)
+    table = class_table()
+    if isinstance(windows, int) and windows in table.by_number:
+        return table.by_number[windows].name
+    if not isinstance(number, int):
+        return None
+    if "socket.gaierror" in names:
+        import socket
+
+        for name in ("EAI_NONAME", "EAI_AGAIN", "EAI_FAIL", "EAI_NODATA"):
+            if getattr(socket, name, None) == number:
+                return name
+        symbol = table.by_number.get(number)
+        return symbol.name if symbol and symbol.name.startswith("EAI_") else "EAI_FAIL"
+    if any(name.startswith("ssl.") for name in names):
+        return None
+    return errno_names.errorcode.get(number)
+
+
+def _grpc(error: BaseException) -> dict[str, Any]:
+    """Status and details of a gRPC error: these are methods there."""
+    found: dict[str, Any] = {}
+    for name in ("code", "details"):
+        method = attribute(error, name)
+        if callable(method):
+            try:
+                value = method()
+            except Exception:
+                value = None
+            status = getattr(value, "name", None)
+            if name == "code" and isinstance(status, str):
+                found["grpc_status"] = status
+            elif isinstance(value, str):
+                found[name] = bounded(value, VALUE_LIMIT)
+    return found

@@ -1,0 +1,324 @@
+"""What an exception tells: its chain, its phase, and the answer it may carry."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from failwise.evidence.attributes import attributes_of, base_names, qualified_name
+from failwise.evidence.bodies import read_body
+from failwise.evidence.bounds import bounded, clean_url, host_of
+from failwise.evidence.chains import strands
+from failwise.evidence.classes import NOT_SENT, class_table, combined_phase, described
+from failwise.evidence.facts import Evidence, ExceptionFact, Phase, ToldWait
+from failwise.evidence.responses import (
+    attribute,
+    from_response,
+    is_response,
+    length_told,
+    plain_headers,
+    status_of,
+    use_body,
+)
+from failwise.evidence.texts import from_text
+from failwise.evidence.waits import told_waits
+from failwise.vocabulary.errors import ToolCallFailed, ToolError
+from failwise.vocabulary.records import UNSET, Unset
+
+TEXT_OF_ONE: Final = 2_048
+"""Characters kept of one exception's text."""
+
+_MAY_BE_SENT: Final = frozenset({"write", "read", "body"})
+_LIMIT_TOLD = re.compile(r"(?:read|connect|request) timeout=(\d{1,6}(?:\.\d{1,6})?)")
+_TOO_MANY = re.compile(r"too many ([1-5]\d\d) error responses")
+# Exit codes, mail replies, and aiohttp's parser, which calls its own complaints by HTTP statuses.
+_NO_STATUS: Final = ("SystemExit", "smtplib.", "aiohttp.http_exceptions.")
+_BODY_LIMIT: Final = 1_000_000
+_BODY_SECONDS: Final = 1.0
+
+
+def from_exception(
+    error: BaseException, *, limit: float | None = None, now: float | None = None
+) -> Evidence:
+    """The facts of an exception: never raises, whatever its class does.
+
+    Looks along causes, contexts, groups and the places where libraries keep the inner exception,
+    by qualified class name. `limit` is the time limit that was set, in seconds; else the one its
+    text names. `now` (epoch seconds) is what dates in headers are counted from. When no structure
+    tells anything, the messages are taken apart as free text.
+    """
+    evidence = Evidence(source="exception", exception=error, limit=limit)
+    chains = strands(error)
+    facts: list[ExceptionFact] = []
+    phases: list[Phase | Literal["answered"] | None] = []
+    for strand in chains:
+        found = [_fact(one) for one in strand]
+        facts.extend(fact for fact, _ in found)
+        phase: Phase | Literal["answered"] | None = _placed(
+            combined_phase((fact.phase, sure) for fact, sure in found), strand
+        )
+        if phase is None and phases and any(fact.kind == "status" for fact, _ in found):
+            phase = "answered"
+        phases.append(phase)
+    evidence.exceptions = tuple(facts)
+    evidence.phase = _of_strands(phases)
+    evidence.text = next((fact.text for fact in facts if fact.text), None)
+    for strand in chains:
+        for one in strand:
+            _add_own(evidence, one)
+    for number, strand in enumerate(chains):
+        for one in strand:
+            # An answer of an earlier request says nothing of one that then failed on the way.
+            if evidence.status is None and (number == 0 or phases[0] is None):
+                _add_answer(evidence, one, now)
+            _add_request(evidence, one)
+            _add_limit(evidence, one)
+    _add_certificate(evidence, chains, now)
+    if evidence.status is None and evidence.body is UNSET and evidence.tool_error is None:
+        told_by = facts if phases[0] is None else facts[: len(chains[0])]
+        _add_from_text(evidence, told_by, now)
+    return evidence
+
+
+def _fact(error: BaseException) -> tuple[ExceptionFact, bool]:
+    cls = type(error)
+    name, bases = qualified_name(cls), base_names(cls)
+    text = _text_of(error)
+    return described(name, bases or ("Exception",), text, attributes_of(error, (name, *bases)))
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return bounded(str(error), TEXT_OF_ONE)
+    except Exception:
+        return ""
+
+
+def _of_strands(phases: list[Phase | Literal["answered"] | None]) -> Phase | None:
+    """One phase of several events: where any request may have been sent, that is what counts.
+
+    A request that was answered (or whose answer could not be decoded) before another failed on the
+    way leaves the whole as unknown as a lost answer does.
+    """
+    known = [phase for phase in phases if phase is not None]
+    first = next((phase for phase in known if phase != "answered"), None)
+    if first is None or not (first in NOT_SENT or first == "any"):
+        return first
+    for phase in known:
+        if phase in ("answered", "decode"):
+            return "read"
+        if phase in _MAY_BE_SENT:
+            return phase  # type: ignore[return-value]
+    return first
+
+
+def _placed(phase: Phase | None, strand: list[BaseException]) -> Phase | None:
+    """The phase, corrected by where the deepest exception was raised.
+
+    A class often cannot tell (urllib3 calls a handshake that took too long a read timeout); the
+    traceback can: it passes `ssl.do_handshake`, `http.client.connect` or `http.client.send`.
+    """
+    if phase not in (None, "any", "connect", "read", "write"):
+        return phase
+    frame = next((place for one in reversed(strand) if (place := _frame_of(one))), None)
+    if frame is None or (phase == "connect" and frame not in NOT_SENT):
+        return phase
+    if frame in NOT_SENT or phase in (None, "any"):
+        return frame
+    return "body" if frame == "body" and phase == "read" else phase
+
+
+def _frame_of(error: BaseException) -> Phase | None:
+    frames = class_table().frames
+    traceback, place = error.__traceback__, None
+    for _ in range(256):
+        if traceback is None:
+            break
+        frame = traceback.tb_frame
+        name = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
+        place = frames.get(name, place)
+        traceback = traceback.tb_next
+    return place
+
+
+def _add_own(evidence: Evidence, error: BaseException) -> None:
+    """Failwise's own exceptions: a tool that speaks for itself, and a nested call's result."""
+    if isinstance(error, ToolError) and evidence.tool_error is None:
+        evidence.tool_error = error
+        if error.http_status is not None:
+            evidence.status = error.http_status
+        if error.retry_after is not None:
+            evidence.waits = (ToldWait(float(error.retry_after), "tool"),)
+    elif isinstance(error, ToolCallFailed) and evidence.inner is None:
+        evidence.inner = error.result
+
+
+def _add_answer(evidence: Evidence, error: BaseException, now: float | None) -> None:
+    """The answer an exception carries, in its `response` or in its own attributes."""
+    response = attribute(error, "response")
+    if isinstance(response, Mapping) and response:
+        _add_botocore(evidence, response, now)
+    elif response is not None and is_response(response):
+        _take(evidence, from_response(response, now=now))
+    elif is_response(error) and attribute(error, "read") is not None:
+        _read_urllib(error)
+        _take(evidence, from_response(error, now=now))
+    else:
+        _add_attributes(evidence, error, now)
+
+
+def _take(evidence: Evidence, answer: Evidence) -> None:
+    for name in (
+        "status",
+        "reason",
+        "method",
+        "url",
+        "host",
+        "headers",
+        "content_type",
+        "length_told",
+        "length_got",
+        "body",
+        "title",
+        "problem",
+        "position",
+        "waits",
+        "unread",
+    ):
+        setattr(evidence, name, getattr(answer, name))
+    if answer.text:
+        evidence.text = answer.text
+
+
+def _add_botocore(evidence: Evidence, response: Mapping[str, Any], now: float | None) -> None:
+    metadata = response.get("ResponseMetadata")
+    if isinstance(metadata, Mapping):
+        status = metadata.get("HTTPStatusCode")
+        evidence.status = status if isinstance(status, int) else None
+        evidence.headers = plain_headers(metadata.get("HTTPHeaders"))
+    evidence.body = dict(response)
+    evidence.waits = told_waits(
+        evidence.headers, evidence.body, evidence.text, now=now, status=evidence.status
+    )
+
+
+def _add_attributes(evidence: Evidence, error: BaseException, now: float | None) -> None:
+    """An unknown class that has `status`, `status_code`, `code`, `headers` or `body` of its own."""
+    names = [qualified_name(type(one)) for one in (error, error.__cause__) if one is not None]
+    if any(name.startswith(_NO_STATUS) for name in names):
+        return
+    status = status_of(error)
+    if status is None:
+        found = attribute(error, "http_status", "http_code")
+        status = found if isinstance(found, int) and 100 <= found <= 599 else None
+    if status is None:
+        match = _TOO_MANY.search(_text_of(error))
+        status = int(match.group(1)) if match else None
+    body = attribute(error, "body", "response_body", "content", "json_body")
+    if status is None and not isinstance(body, Mapping):
+        return
+    headers = attribute(error, "headers")
+    if headers is not None and not evidence.headers:
+        evidence.headers = plain_headers(headers)
+        evidence.content_type = evidence.headers.get("content-type")
+        evidence.length_told = length_told(evidence.headers)
+    evidence.status = status
+    if isinstance(body, (bytes, str)) and body:
+        evidence.length_got = len(body)
+        use_body(evidence, read_body(body, evidence.content_type))
+    elif isinstance(body, (Mapping, list)) and body:
+        evidence.body = body
+    evidence.waits = evidence.waits or told_waits(
+        evidence.headers, evidence.body, evidence.text, now=now, status=status
+    )
+
+
+def _read_urllib(error: BaseException) -> None:
+    """Read what `urllib.error.HTTPError` still has on the wire: at most a second and a megabyte.
+
+    The bytes are kept on the exception, where the next reader finds them.
+    """
+    import time
+
+    if not isinstance(attribute(error, "fp"), object) or "failwise_body" in vars(error):
+        return
+    read = attribute(error, "read1", "read")
+    socket = attribute(attribute(attribute(attribute(error, "fp"), "fp"), "raw"), "_sock")
+    until = time.monotonic() + _BODY_SECONDS
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        if socket is not None:
+            socket.settimeout(_BODY_SECONDS)
+        while size < _BODY_LIMIT and time.monotonic() < until:
+            piece = read(65_536)
+            if not piece:
+                break
+            pieces.append(piece)
+            size += len(piece)
+    except Exception:
+        pieces.append(b"")
+    error.failwise_body = b"".join(pieces)  # type: ignore[attr-defined]
+
+
+def _add_request(evidence: Evidence, error: BaseException) -> None:
+    """Method, URL and host of the request, where the exception knows them."""
+    request = attribute(error, "request", "request_info")
+    if evidence.method is None:
+        method = attribute(request, "method")
+        evidence.method = method.upper()[:16] if isinstance(method, str) else None
+    if evidence.url is None:
+        url = attribute(request, "url", "real_url") or attribute(error, "url")
+        text = clean_url(url) if isinstance(url, str) or hasattr(url, "host") else None
+        evidence.url = text if text and "://" in text else None
+    if evidence.host is None:
+        host = host_of(evidence.url) or attribute(error, "host")
+        if host is None:
+            host = attribute(attribute(error, "pool"), "host")
+        evidence.host = host if isinstance(host, str) else None
+
+
+def _add_limit(evidence: Evidence, error: BaseException) -> None:
+    if evidence.limit is not None:
+        return
+    timeout = attribute(error, "timeout")
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
+        evidence.limit = float(timeout)
+        return
+    told = _LIMIT_TOLD.search(_text_of(error))
+    if told:
+        evidence.limit = float(told.group(1))
+
+
+def _add_certificate(
+    evidence: Evidence, chains: list[list[BaseException]], now: float | None
+) -> None:
+    """The facts of the deepest TLS error, which is where a capturing context left them."""
+    errors = [one for strand in chains for one in strand]
+    for fact, error in zip(reversed(evidence.exceptions), reversed(errors), strict=True):
+        if "ssl.SSLError" in (fact.name, *fact.bases) and "Want" not in fact.name:
+            from failwise.evidence.tls import facts_of_exception
+
+            evidence.tls = facts_of_exception(error, host=evidence.host, now=now)
+            return
+
+
+def _add_from_text(evidence: Evidence, facts: list[ExceptionFact], now: float | None) -> None:
+    """Free text inside the exceptions: ``RuntimeError("Error code: 429 - {...}")``."""
+    structural = any(fact.kind not in (None, "bug", "status", "database") for fact in facts)
+    for fact in facts[:4]:
+        if not fact.text:
+            continue
+        told = from_text(fact.text, now=now)
+        evidence.status = evidence.status or told.status
+        if isinstance(evidence.body, Unset):
+            evidence.body = told.body
+        evidence.headers = evidence.headers or told.headers
+        evidence.title = evidence.title or told.title
+        evidence.waits = evidence.waits or told.waits
+        evidence.parts = evidence.parts or told.parts
+        evidence.host = evidence.host or told.host
+        evidence.url = evidence.url or told.url
+        if not structural and told.exceptions:
+            evidence.exceptions = (*evidence.exceptions, *told.exceptions)
+            evidence.phase = evidence.phase or told.phase
+            return

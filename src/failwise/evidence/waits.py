@@ -1,0 +1,272 @@
+"""Waits that the upstream named, in any spelling: headers, body fields, text."""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import Any, Final
+
+from failwise.evidence.durations import duration, http_date, iso_date, number, sane
+from failwise.evidence.facts import ToldWait
+from failwise.vocabulary.errors import ConfigurationError
+from failwise.vocabulary.records import Unset, record
+
+FILE: Final = "waits.toml"
+
+_EPOCH_SECONDS: Final = (1e9, 1e11)
+_EPOCH_MILLISECONDS: Final = (1e12, 1e14)
+_AMOUNT = r"\s{0,2}(\d{1,9}(?:\.\d{1,6})?)\s{0,2}"
+_POLICY = re.compile(
+    r"(?P<name>\"[^\"]{0,128}\"|[\w-]{1,64})?\s{0,4}(?P<parameters>(?:;\s{0,4}\w{1,8}=[^;,]{1,64}\s{0,4}){1,8})"
+)
+_PARAMETER = re.compile(r"(\w{1,8})=\s{0,2}\"?([0-9]{1,12})")
+_TEXT_LIMIT: Final = 16_384
+_SITUATIONS: Final = (429, 503)
+
+
+@record
+class Phrases:
+    """The forms of `waits.toml`, compiled."""
+
+    before: re.Pattern[str]
+    amount: re.Pattern[str]
+    own: re.Pattern[str]
+    bare_unit: float
+    factors: Mapping[str, float]
+    fields: tuple[tuple[tuple[str, ...], str], ...]
+    field_names: frozenset[str]
+    headers: tuple[tuple[str, str], ...]
+    buckets: tuple[tuple[str, str], ...]
+
+
+@functools.cache
+def phrases() -> Phrases:
+    """The forms, read once. Raises `ConfigurationError` naming what is wrong."""
+    import tomllib
+
+    seconds = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+    data = tomllib.loads(resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8"))
+    try:
+        factors = {word: seconds[unit] for unit, words in data["units"].items() for word in words}
+        units = "|".join(sorted(map(re.escape, factors), key=len, reverse=True))
+        return Phrases(
+            re.compile("|".join(f"(?:{form})" for form in data["before"]), re.IGNORECASE),
+            re.compile(rf"{_AMOUNT}(?:({units})(?![a-z]))?", re.IGNORECASE),
+            re.compile("|".join(data["own"]), re.IGNORECASE),
+            seconds[data["bare_unit"]],
+            factors,
+            tuple((tuple(row["path"]), row["unit"]) for row in data["fields"]),
+            frozenset(row["path"][0] for row in data["fields"]),
+            tuple((row["name"], row["unit"]) for row in data["headers"]),
+            tuple((row["reset"], row["remaining"]) for row in data["buckets"]),
+        )
+    except (KeyError, re.error) as error:
+        raise ConfigurationError(f"{error}", file=FILE) from error
+
+
+def parse_retry_after(value: str, *, now: float) -> float | None:
+    """The wait, in seconds, that a ``Retry-After`` field names (RFC 9110 §10.2.3).
+
+    `now` is epoch seconds. Delay-seconds (decimals too, which some providers send) or an HTTP-date;
+    beyond the RFC also a duration with its unit (``120s``), an RFC 3339 date, and epoch seconds. A
+    date in the past is 0. None where it is nothing of these, so that ordinary backoff applies.
+    """
+    text = value.strip(" \t")[:512]
+    plain = number(text)
+    if plain is not None:
+        if _EPOCH_SECONDS[0] <= plain < _EPOCH_SECONDS[1]:
+            return sane(max(0.0, plain - now))
+        return sane(plain)
+    moment = http_date(text, now)
+    if moment is None:
+        moment = iso_date(text)
+    if moment is not None:
+        return sane(max(0.0, moment - now))
+    return duration(text)
+
+
+def told_waits(
+    headers: Mapping[str, str],
+    body: Any,
+    text: str | None,
+    *,
+    now: float | None = None,
+    status: int | None = None,
+) -> tuple[ToldWait, ...]:
+    """Every wait an answer names, the surest source first.
+
+    `headers` with lower-case names, `body` parsed (UNSET: none), `now` epoch seconds (the clock when
+    left out); dates are counted from the answer's own ``Date`` where it has one. Order:
+    ``retry-after-ms`` and its like, ``Retry-After``, fields of the body, the reset of an empty bucket
+    (``RateLimit`` of draft-ietf-httpapi-ratelimit-headers, and the ``x-ratelimit-*`` families),
+    phrases of the text.
+    """
+    if not headers and isinstance(body, Unset) and not text:
+        return ()
+    moment = _moment(headers, now)
+    waits: list[ToldWait] = []
+    if headers:
+        waits.extend(_from_headers(headers, moment))
+    if isinstance(body, (Mapping, list)):
+        waits.extend(_from_body(body, moment))
+    if headers:
+        waits.extend(_from_buckets(headers, moment, status))
+    waits.extend(_from_text(text, body))
+    return tuple(waits)
+
+
+def _moment(headers: Mapping[str, str], now: float | None) -> float:
+    if now is None:
+        import time
+
+        now = time.time()
+    date = headers.get("date")
+    told = http_date(date.strip(), now) if date else None
+    return now if told is None else told
+
+
+def _from_headers(headers: Mapping[str, str], now: float) -> Iterator[ToldWait]:
+    for name, unit in phrases().headers:
+        value = headers.get(name)
+        if value is None:
+            continue
+        if unit == "ms":
+            plain = number(value.strip())
+            seconds = sane(plain / 1_000) if plain is not None else None
+        else:
+            seconds = parse_retry_after(value, now=now)
+        if seconds is not None:
+            yield ToldWait(seconds, name)
+
+
+def _from_buckets(headers: Mapping[str, str], now: float, status: int | None) -> Iterator[ToldWait]:
+    """The longest wait among the empty buckets: all of them must be filled again."""
+    empty: list[ToldWait] = []
+    policies = headers.get("ratelimit", "")
+    for policy in _POLICY.finditer(policies[:1_024]):
+        found = {key: int(value) for key, value in _PARAMETER.findall(policy["parameters"])}
+        left = found.get("r", found.get("remaining"))
+        after = found.get("t", found.get("reset"))
+        if after is not None and left == 0:
+            empty.append(ToldWait(float(after), "ratelimit"))
+    for reset, remaining in phrases().buckets:
+        value = headers.get(reset)
+        if value is None:
+            continue
+        filled = headers.get(remaining)
+        is_empty = number(filled.strip()) == 0 if filled is not None else status in _SITUATIONS
+        seconds = _reset(value.strip(), now) if is_empty else None
+        if seconds is not None:
+            empty.append(ToldWait(seconds, reset))
+    if empty:
+        yield max(empty, key=lambda wait: wait.seconds)
+
+
+def _reset(value: str, now: float) -> float | None:
+    """A reset value: seconds to wait, epoch seconds or milliseconds, a duration, or a date."""
+    plain = number(value)
+    if plain is None:
+        return parse_retry_after(value, now=now)
+    if _EPOCH_MILLISECONDS[0] <= plain < _EPOCH_MILLISECONDS[1]:
+        return sane(max(0.0, plain / 1_000 - now))
+    return parse_retry_after(value, now=now)
+
+
+def _from_body(body: Any, now: float) -> Iterator[ToldWait]:
+    if isinstance(body, list):
+        body = body[0] if body else None
+    if not isinstance(body, Mapping) or phrases().field_names.isdisjoint(body):
+        return
+    for path, unit in phrases().fields:
+        for value in _at(body, path):
+            seconds = _told(value, unit, now)
+            if seconds is not None:
+                yield ToldWait(seconds, ".".join(path))
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Iterator[Any]:
+    if not path:
+        yield value
+    elif path[0] == "*":
+        if isinstance(value, list):
+            for item in value[:32]:
+                yield from _at(item, path[1:])
+    elif isinstance(value, Mapping) and path[0] in value:
+        yield from _at(value[path[0]], path[1:])
+
+
+def _told(value: Any, unit: str, now: float) -> float | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, str):
+        if unit == "ms":
+            plain = number(value.strip())
+            return sane(plain / 1_000) if plain is not None else None
+        return parse_retry_after(value, now=now)
+    if isinstance(value, (int, float)):
+        if unit == "ms":
+            return sane(value / 1_000)
+        return parse_retry_after(f"{value:.6f}", now=now) if value >= 1e9 else sane(float(value))
+    return None
+
+
+def _from_text(text: str | None, body: Any) -> Iterator[ToldWait]:
+    for piece in _spoken(text, body):
+        found = _of_phrase(piece)
+        if found is not None:
+            yield ToldWait(found, "text")
+            return
+
+
+def _spoken(text: str | None, body: Any) -> Iterator[str]:
+    """The texts in which a wait may be spoken of: messages of the body, else the text itself."""
+    if isinstance(body, list):
+        body = body[0] if body else None
+    if isinstance(body, Mapping):
+        for holder in (body, body.get("error"), body.get("Error"), body.get("detail")):
+            if isinstance(holder, Mapping):
+                for name in (
+                    "message",
+                    "msg",
+                    "description",
+                    "errmsg",
+                    "detail",
+                    "error",
+                    "Message",
+                ):
+                    if isinstance(holder.get(name), str):
+                        yield holder[name][:_TEXT_LIMIT]
+    elif text:
+        yield text[:_TEXT_LIMIT]
+        return
+    if text and isinstance(body, Unset):
+        yield text[:_TEXT_LIMIT]
+
+
+def _of_phrase(text: str) -> float | None:
+    known = phrases()
+    for start in known.before.finditer(text):
+        if known.own.search(text, max(0, start.start() - 24), min(len(text), start.end() + 48)):
+            continue
+        seconds = _spoken_duration(text, start.end())
+        if seconds is not None:
+            return sane(seconds)
+    return None
+
+
+def _spoken_duration(text: str, position: int) -> float | None:
+    """``20s``, ``3 seconds``, ``10h17m5.7s``, ``1 hour and 2 minutes``, ``20 秒`` from `position` on."""
+    known = phrases()
+    total: float | None = None
+    for _ in range(5):
+        amount = known.amount.match(text, position)
+        if amount is None:
+            break
+        unit = amount.group(2)
+        if unit is None:
+            return float(amount.group(1)) * known.bare_unit if total is None else total
+        total = (total or 0.0) + float(amount.group(1)) * known.factors[unit.lower()]
+        position = amount.end()
+        if text.startswith((" and ", ", "), position):
+            position += 5 if text.startswith(" and ", position) else 2
+    return total

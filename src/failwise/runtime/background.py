@@ -1,0 +1,66 @@
+"""One event loop in a thread of its own, and one pool of threads, per process; both on first need.
+
+The loop runs async tools and callbacks for callers without a loop: it works inside a notebook and
+keeps connection pools alive between calls. After a fork the child makes its own.
+"""
+
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+THREADS = 256
+"""Sync tools that may run at once; a tool past its time limit keeps its thread."""
+
+_lock = threading.Lock()
+_loop: "asyncio.AbstractEventLoop | None" = None
+_pool: "ThreadPoolExecutor | None" = None
+
+
+def loop() -> "asyncio.AbstractEventLoop":
+    """The background loop, started on first need."""
+    global _loop
+    with _lock:
+        if _loop is None:
+            import asyncio
+
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="failwise-loop", daemon=True).start()
+        return _loop
+
+
+def submit(coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
+    """Run a coroutine on the background loop."""
+    import asyncio
+
+    return asyncio.run_coroutine_threadsafe(coroutine, loop())
+
+
+def pool() -> "ThreadPoolExecutor":
+    """The pool that sync tools run in, started on first need."""
+    global _pool
+    with _lock:
+        if _pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="failwise-tool")
+        return _pool
+
+
+def _forget() -> None:
+    global _loop, _pool, _lock
+    _lock, _loop, _pool = threading.Lock(), None, None
+
+
+def _register() -> None:
+    import os
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_forget)
+
+
+_register()

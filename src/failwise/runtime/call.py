@@ -1,0 +1,379 @@
+"""The machine: the order of things in one call, and nothing else.
+
+Sans-I/O: it yields steps and is sent their replies. What to do about a failure is the policy's;
+what a step means is the driver's. Time and chance are told, so a call is a pure function of its log.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from failwise.runtime.state import CallState
+from failwise.vocabulary.codes import lookup
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.kinds import Action, Category, Effect, Grade, StopReason
+from failwise.vocabulary.ports import Policy
+from failwise.vocabulary.records import UNSET
+from failwise.vocabulary.result import Decision, Repair, ToolResult
+from failwise.vocabulary.spec import Arguments
+from failwise.vocabulary.steps import (
+    Admit,
+    Answer,
+    AnyStep,
+    Ask,
+    Call,
+    Cancelled,
+    Claim,
+    Delegate,
+    Invoke,
+    Machine,
+    Refresh,
+    Refused,
+    Release,
+    Settle,
+    Wait,
+)
+
+
+class Reading(Protocol):
+    """What the arguments room answers: arguments with the repairs made, or a failure."""
+
+    @property
+    def arguments(self) -> Arguments | None: ...
+    @property
+    def repairs(self) -> tuple[Repair, ...]: ...
+    @property
+    def failure(self) -> Failure | None: ...
+
+
+@dataclass(slots=True)
+class Logic:
+    """The pure rooms that the machine consults. None of them does I/O.
+
+    `classify` answers None for a success, and may put the value a body holds into the answer.
+    `fix` corrects arguments as an upstream's refusal demands, where one correction fits.
+    `fingerprint` identifies (tool, canonical arguments).
+    """
+
+    read: Callable[[Call], Reading]
+    classify: Callable[[Answer, Call, CallState], Failure | None]
+    fix: Callable[[Call, Arguments, Failure], tuple[Arguments, tuple[Repair, ...]] | None]
+    fingerprint: Callable[[str, Mapping[str, Any]], str]
+    policy: Policy
+
+
+Again = Generator[AnyStep, Any, "ToolResult[Any] | None"]
+"""A station of the call: None means "go on", a result ends it."""
+
+
+def run_call(call: Call, logic: Logic) -> Machine:
+    """One call from raw arguments to its result; every path ends in a `ToolResult`."""
+    state = CallState(call)
+    try:
+        reading = logic.read(call)
+        if reading.failure is not None:
+            return state.refused(reading.failure, logic.policy, StopReason.INVALID_ARGUMENTS)
+        state.take(reading.arguments or {}, reading.repairs)
+        while True:
+            ended = yield from _leave(state, logic)
+            if ended is not None:
+                return ended
+            state.start()
+            answer = yield from Invoke(
+                state.arguments, state.limit(logic.policy), state.number, state.key
+            )
+            failure = logic.classify(answer, call, state)
+            if failure is None:
+                result = state.success(answer.value)
+                if state.claimed:
+                    yield from _settle(state, "done", result)
+                if state.admitted:
+                    yield from _release(state, None)
+                return result
+            state.note(failure)
+            yield from _release(state, failure)
+            ended = yield from _answer_failure(state, logic)
+            if ended is not None:
+                return ended
+    except Cancelled as signal:
+        return (yield from _cancelled(state, signal))
+
+
+def _leave(state: CallState, logic: Logic) -> Again:
+    """Leave to send: the guards', the deadline's, and for an effect the journal's."""
+    call = state.call
+    if call.observe:
+        return None
+    for _ in range(_PATIENCE):
+        if state.past_deadline:
+            return (yield from _stop(state, logic, StopReason.DEADLINE, "runtime.deadline"))
+        reply = yield from Admit(
+            call.tool.upstream_name,
+            call.tool.credential,
+            call.run_id,
+            state.number + 1,
+            state.failure,
+            call.deadline,
+            call.tool.name,
+        )
+        if not isinstance(reply, Refused):
+            state.admitted = True
+            state.generation, state.worked = reply.generation, reply.worked
+            break
+        pause = (reply.wait or 0.0) + state.jitter() * min(1.0, 0.1 * (reply.wait or 0.0))
+        if not reply.hold or pause > logic.policy.wait_ceiling or not state.has_time(pause):
+            return (yield from _declined(state, logic, reply))
+        yield from Wait(pause)
+    else:
+        return (yield from _declined(state, logic, Refused("runtime.concurrency")))
+    if state.read_only or state.claimed:
+        return None
+    return (yield from _claim(state, logic))
+
+
+_PATIENCE = 20
+"""How often a held caller asks the guards again before it gives up."""
+
+
+def _claim(state: CallState, logic: Logic) -> Again:
+    """Note the effect durably before it is sent; or find that it was sent already."""
+    call = state.call
+    state.fingerprint = logic.fingerprint(call.tool.name, state.arguments)
+    while True:
+        state.asked = True
+        claimed = yield from Claim(
+            call.key, state.fingerprint, call.run_id, call.tool.name, call.call_id, state.arguments
+        )
+        match claimed.state:
+            case "granted":
+                state.claimed = True
+                return None
+            case "done":
+                yield from _release(state, None, sent=False)
+                return state.replayed(claimed.result)
+            case "in_flight":
+                pause = min(claimed.wait or 0.5, 0.5)
+                if not state.has_time(pause):
+                    return (yield from _unclaimed(state, logic, "runtime.in_flight"))
+                yield from Wait(pause)
+            case "unavailable":
+                return (yield from _unclaimed(state, logic, "runtime.journal_unavailable"))
+            case "conflict":
+                return (yield from _unclaimed(state, logic, "runtime.key_conflict"))
+            case _ if state.repeatable:
+                # An honoured key, or an idempotent tool: sent again as the effect it already is.
+                state.key = claimed.key or call.key
+                state.claimed = True
+                return None
+            case _:
+                return (yield from _open_effect(state, logic, claimed.key or call.key))
+
+
+def _open_effect(state: CallState, logic: Logic, key: str) -> Again:
+    """The same call may already have happened: verify, else refuse."""
+    failure = state.own_failure("runtime.effect_open", Effect.UNKNOWN)
+    if state.call.tool.verify is not None:
+        reply = yield from Ask("verify", state.arguments, failure)
+        if reply.verdict:
+            yield from _release(state, None, sent=False)
+            result = state.confirmed(reply.value)
+            yield from Settle(key, "done", result)
+            return result
+        if reply.verdict is False and state.call.tool.verify_final_after is not None:
+            pause = state.call.tool.verify_final_after
+            if state.has_time(pause):
+                yield from Wait(pause)
+                reply = yield from Ask("verify", state.arguments, failure)
+                if reply.verdict is False:
+                    yield from Settle(key, "not_done")
+                    if key == state.call.key:
+                        state.claimed = True
+                        return None
+                    return (yield from _claim(state, logic))
+    return (yield from _unclaimed(state, logic, "runtime.effect_open", failure))
+
+
+def _unclaimed(state: CallState, logic: Logic, code: str, failure: Failure | None = None) -> Again:
+    """No claim, so nothing is sent: give the slot back and say why."""
+    state.asked = False
+    yield from _release(state, None, sent=False)
+    failure = failure or state.own_failure(code, Effect.NOT_SENT)
+    return state.refused(failure, logic.policy, StopReason.DECLINED)
+
+
+def _declined(state: CallState, logic: Logic, refusal: Refused) -> Again:
+    """A guard gave no leave: the first attempt is refused, or no further one is made."""
+    reason = (
+        StopReason.RETRY_BUDGET if refusal.code == "runtime.retry_budget" else StopReason.DECLINED
+    )
+    return (yield from _stop(state, logic, reason, refusal.code, refusal))
+
+
+def _stop(
+    state: CallState,
+    logic: Logic,
+    reason: StopReason,
+    code: str,
+    refusal: Refused | None = None,
+) -> Again:
+    """Nothing more is sent to this upstream; another tool may still answer."""
+    if state.failure is None:
+        own = state.own_failure(code, Effect.NOT_SENT, refusal.wait if refusal else None)
+        if refusal and refusal.reason:
+            own = replace(own, message=refusal.reason)
+        state.decline(own)
+    decision = logic.policy.decide(state.failed, state.situation(retries=_NO_MORE))
+    if decision.action is Action.FALLBACK and reason is not StopReason.DEADLINE:
+        ended = yield from _fall_back(state)
+        if ended is not None:
+            return ended
+        decision = logic.policy.decide(state.failed, state.situation(retries=_NO_MORE))
+    return (yield from _finish(state, replace(decision, stop=reason)))
+
+
+_NO_MORE = 1_000_000
+
+
+def _answer_failure(state: CallState, logic: Logic) -> Again:
+    """Do what the policy decides, until it leads to another attempt (None) or to the end."""
+    while True:
+        correction = None
+        if state.failed.category is Category.INVALID_REQUEST and not state.repaired:
+            correction = logic.fix(state.call, state.arguments, state.failed)
+        decision = logic.policy.decide(
+            state.failed, state.situation(can_repair=correction is not None)
+        )
+        state.decide(decision)
+        match decision.action:
+            case Action.RETRY_BACKOFF | Action.RETRY_EXACT if decision.stop is None:
+                yield from Wait(decision.delay)
+                state.retries += 1
+                return None
+            case Action.REFRESH_CREDENTIAL if decision.stop is None:
+                state.refreshed = True
+                if (yield from Refresh(state.call.tool.credential or "", state.generation)):
+                    return None
+            case Action.REPAIR_ARGUMENTS if decision.stop is None and correction is not None:
+                state.repaired = True
+                arguments, repairs = correction
+                if (yield from _confirmed(state, arguments, repairs)):
+                    state.take(arguments, repairs)
+                    return None
+            case Action.VERIFY_EFFECT if decision.stop is None:
+                ended = yield from _verify(state)
+                if ended is not None:
+                    return ended
+            case Action.FALLBACK:
+                ended = yield from _fall_back(state)
+                if ended is not None:
+                    return ended
+            case _:
+                return (yield from _finish(state, decision))
+
+
+def _confirmed(
+    state: CallState, arguments: Arguments, repairs: tuple[Repair, ...]
+) -> Generator[AnyStep, Any, bool]:
+    """A correction with one reading needs no yes; a guess does, unless the tool says ``auto``."""
+    mode = state.call.tool.repair
+    if mode == "off":
+        return False
+    if mode == "auto" or all(repair.grade is not Grade.GUESS for repair in repairs):
+        return True
+    if not state.call.can_confirm:
+        return False
+    reply = yield from Ask("confirm", arguments, state.failure, repairs)
+    return reply.verdict is True
+
+
+def _verify(state: CallState) -> Again:
+    """Ask whether it happened. A "no" means "not yet", unless the tool says when it is final."""
+    state.verified = True
+    reply = yield from Ask("verify", state.arguments, state.failure)
+    final_after = state.call.tool.verify_final_after
+    if reply.verdict is False and final_after is not None:
+        pause = max(0.0, state.ended + final_after - state.call.now)
+        if state.has_time(pause):
+            yield from Wait(pause)
+            reply = yield from Ask("verify", state.arguments, state.failure)
+            if reply.verdict is False:
+                state.clear_effects()
+    if reply.verdict:
+        result = state.confirmed(reply.value)
+        yield from _settle(state, "done", result)
+        return result
+    state.verdict = reply.verdict
+    return None
+
+
+def _fall_back(state: CallState) -> Again:
+    """Other tools, in turn; each is a call of its own. A value of the tool's is the last resort."""
+    for name in state.fallbacks_left():
+        state.tried.append(name)
+        child = yield from Delegate(name, state.arguments)
+        if child.success:
+            result = state.degraded(child.value, name, child)
+            yield from _settle_as_failed(state, result)
+            return result
+        if not state.note_child(child):
+            return None
+    if state.call.tool.fallback_value is not UNSET and not state.value_used:
+        state.value_used = True
+        result = state.degraded(state.call.tool.fallback_value, "value", None)
+        yield from _settle_as_failed(state, result)
+        return result
+    return None
+
+
+def _finish(state: CallState, decision: Decision) -> Machine:
+    result = state.end(decision)
+    yield from _settle_as_failed(state, result)
+    return result
+
+
+def _settle_as_failed(state: CallState, result: ToolResult[Any]) -> Generator[AnyStep, Any, None]:
+    """The claim of a call whose own tool failed: what became of *its* effect."""
+    effect = state.effect
+    if effect.safe:
+        yield from _settle(state, "not_done", None)
+    else:
+        yield from _settle(state, "done" if effect is Effect.APPLIED else "unknown", result)
+
+
+def _settle(
+    state: CallState, outcome: Any, result: ToolResult[Any] | None
+) -> Generator[AnyStep, Any, None]:
+    if state.claimed:
+        state.claimed = state.asked = False
+        yield from Settle(state.key or state.call.key, outcome, result)
+
+
+def _release(
+    state: CallState, failure: Failure | None, *, sent: bool = True
+) -> Generator[AnyStep, Any, None]:
+    if state.admitted:
+        state.admitted = False
+        call = state.call
+        yield from Release(
+            call.tool.upstream_name,
+            call.tool.credential,
+            call.run_id,
+            state.number if sent else state.number + 1,
+            failure,
+            sent,
+        )
+
+
+def _cancelled(state: CallState, signal: Cancelled) -> Machine:
+    """Close the record: the key was noted before it was asked for, so nothing is left behind."""
+    in_flight = state.in_flight and not signal.control_flow
+    if in_flight:
+        state.note(state.own_failure("runtime.cancelled", Effect.UNKNOWN))
+    result = state.cancelled(lookup("runtime.cancelled"))
+    if state.asked:
+        effect = Effect.UNKNOWN if in_flight else state.effect
+        outcome = "not_done" if effect.safe else "done" if effect is Effect.APPLIED else "unknown"
+        state.claimed = True
+        yield from _settle(state, outcome, None if outcome == "not_done" else result)
+    yield from _release(state, None, sent=False)
+    return result

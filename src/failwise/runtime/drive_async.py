@@ -1,0 +1,384 @@
+"""The asyncio driver: performs the machine's steps, and decides nothing."""
+
+import asyncio
+import contextvars
+import inspect
+import types
+from collections.abc import Coroutine, Generator
+from concurrent.futures import Future
+from typing import Any, TypeAlias, assert_never
+
+from failwise.runtime.background import pool
+from failwise.runtime.execution import Execution, LiveContext
+from failwise.runtime.judgement import plainly_good
+from failwise.runtime.run import surroundings
+from failwise.vocabulary.errors import FailwiseError
+from failwise.vocabulary.kinds import StopReason
+from failwise.vocabulary.records import UNSET
+from failwise.vocabulary.result import ToolResult
+from failwise.vocabulary.steps import (
+    Admit,
+    Admitted,
+    Answer,
+    AnyStep,
+    Ask,
+    Call,
+    Cancelled,
+    Claim,
+    Claimed,
+    Delegate,
+    Invoke,
+    Machine,
+    Refresh,
+    Release,
+    Reply,
+    Settle,
+    Wait,
+)
+
+
+async def drive(execution: Execution) -> ToolResult[Any]:
+    """Run a call to its end. A cancellation, or a signal that passes, comes out after the record."""
+    log: Log = [(execution.call.now, None)]
+    if execution.straight:
+        result = await _good_way(execution, log)
+        if result is not None:
+            return result
+    return await perform(execution.machine(), execution, log)
+
+
+Log: TypeAlias = "list[tuple[float, Any]]"
+"""What the machine was told so far: (monotonic time, reply)."""
+
+
+async def _good_way(execution: Execution, log: Log) -> ToolResult[Any] | None:
+    """A read that simply works, without the machine: most calls are one.
+
+    Because a call is a pure function of its log, nothing is decided here: as soon as anything is
+    not plainly good, the machine is fed the log and goes on from there (None).
+    """
+    call, runtime = execution.call, execution.runtime
+    tool, guards, monotonic = call.tool, runtime._guards, runtime.clock.monotonic
+    reading = runtime._judgement.read(call)
+    if reading.failure is not None:
+        return None
+    upstream = tool.upstream or tool.name
+    ask = Admit(upstream, None, call.run_id, 1, None, None, tool.name)
+    leave = guards.admit(ask)
+    try:
+        if isinstance(leave, Future):
+            leave = await _leave(execution, ask, leave)
+        log.append((monotonic(), leave))
+        if type(leave) is not Admitted:
+            return None
+        answer = await _invoke(execution, Invoke(reading.arguments or {}, tool.timeout, 1, None))
+    except BaseException as signal:
+        machine = execution.machine()
+        replay(machine, call, log)
+        close(machine, execution, signal)
+        raise
+    now = call.now = monotonic()
+    if answer.error is None and not answer.expired and plainly_good(answer.value):
+        guards.release(Release(upstream, None, call.run_id, 1, None))
+        began = call.began
+        return runtime._finish(
+            execution,
+            ToolResult(
+                tool.name,
+                True,
+                answer.value,
+                None,
+                None,
+                (),
+                reading.repairs,
+                None,
+                StopReason.SUCCEEDED,
+                None,
+                (now - began) * 1000,
+                began + call.epoch,
+                call.call_id,
+                call.run_id,
+                call.parent_id,
+                None,
+                "",
+                None,
+                None if call.extra is None else dict(call.extra),
+            ),
+        )
+    log.append((now, answer))
+    return None
+
+
+def replay(machine: Machine, call: Call, log: Log) -> AnyStep:
+    """Tell a fresh machine what happened so far; the step it now asks for."""
+    step: AnyStep | None = None
+    for now, reply in log:
+        call.now = now
+        step = machine.send(reply)
+    assert step is not None
+    return step
+
+
+async def perform(machine: Machine, execution: Execution, log: Log) -> ToolResult[Any]:
+    """Perform the machine's steps, from where the log leaves off."""
+    call, runtime = execution.call, execution.runtime
+    monotonic = runtime.clock.monotonic
+    reply: Any = None
+    try:
+        step = replay(machine, call, log)
+        while True:
+            reply = None
+            match step:
+                case Invoke():
+                    reply = await _invoke(execution, step)
+                case Admit():
+                    reply = execution.admit(step)
+                    if isinstance(reply, Future):
+                        reply = await _leave(execution, step, reply)
+                case Release():
+                    execution.release(step)
+                case Claim():
+                    reply = await _claimed(execution, step)
+                case Settle():
+                    execution.settle(step)
+                case Wait():
+                    await runtime.clock.sleep_async(step.seconds)
+                case Refresh():
+                    reply = await _refresh(execution, step)
+                case Ask():
+                    reply = await _ask(execution, step)
+                case Delegate():
+                    reply = await runtime._delegate(execution, step)
+                case _:
+                    assert_never(step)
+            call.now = monotonic()
+            step = machine.send(reply)
+    except StopIteration as stop:
+        result: ToolResult[Any] = stop.value
+        return runtime._finish(execution, result)
+    except BaseException as signal:
+        call.now = monotonic()
+        close(machine, execution, signal)
+        raise
+
+
+def close(machine: Machine, execution: Execution, signal: BaseException) -> None:
+    """Tell the machine that the call is over; keep its record. Nothing here blocks."""
+    passes = isinstance(signal, execution.runtime.passthrough + execution.call.tool.passthrough)
+    try:
+        step = machine.throw(Cancelled(control_flow=passes))
+        while True:
+            if isinstance(step, Settle):
+                execution.settle(step)
+            elif isinstance(step, Release):
+                execution.release(step)
+            step = machine.send(None)
+    except StopIteration as stop:
+        execution.runtime._finish(execution, stop.value)
+    except Cancelled:
+        pass  # cancelled before its first step
+
+
+async def _claimed(execution: Execution, step: Claim) -> Claimed:
+    try:
+        return await asyncio.wrap_future(execution.claim(step))
+    except FailwiseError as error:
+        return execution.unclaimed(error)
+
+
+async def _leave(execution: Execution, step: Admit, future: "Future[Any]") -> Any:
+    """Wait for a slot; one that is given while the caller gives up goes back."""
+    try:
+        return execution.leave(await asyncio.wrap_future(future))
+    except asyncio.CancelledError:
+        if not future.cancel():
+            future.add_done_callback(lambda done: execution.give_back(step, done))
+        raise
+
+
+async def _invoke(execution: Execution, step: Invoke) -> Answer:
+    """Call the tool once, within its time."""
+    tool, runtime = execution.call.tool, execution.runtime
+    value = None
+    if tool.credential is not None:
+        missing = execution.missing_credential()
+        if missing is not None:
+            return Answer(error=missing)
+        assert execution.credential is not None
+        value = execution.credential.value
+        if value is UNSET:
+            try:
+                value = execution.keep_credential(await _callback(execution.credential.get))
+            except Exception as error:
+                return Answer(error=execution.credential_failed(error))
+    context = LiveContext(execution, step, value)
+    token = surroundings.set(execution)
+    try:
+        if tool.call_async is not None:
+            awaitable = tool.call_async(step.arguments, context)
+            if type(awaitable) is not types.CoroutineType:
+                return await _plain(awaitable, step.timeout)
+            if step.timeout is None:
+                return Answer(await awaitable)
+            # Most tools of a cache or a memory never suspend: the alarm is armed only for one that does.
+            try:
+                first = awaitable.send(None)
+            except StopIteration as stop:
+                return Answer(stop.value)
+            return await _within(awaitable, first, step.timeout, runtime.clock)
+        if tool.thread:
+            return await _in_thread(execution, step, context)
+        assert tool.call is not None
+        return Answer(tool.call(step.arguments, context))
+    except Exception as error:
+        if isinstance(error, tool.passthrough + runtime.passthrough):
+            raise
+        return Answer(error=error)
+    finally:
+        surroundings.reset(token)
+
+
+async def _plain(awaitable: Any, timeout: float | None) -> Answer:
+    if timeout is None:
+        return Answer(await awaitable)
+    future = asyncio.ensure_future(awaitable)
+    try:
+        done, _ = await asyncio.wait([future], timeout=timeout)
+    except asyncio.CancelledError:
+        future.cancel()
+        raise
+    if not done:
+        future.cancel()
+        return Answer(expired=True, limit=timeout)
+    return Answer(future.result())
+
+
+async def _within(
+    coroutine: Coroutine[Any, Any, Any], first: Any, timeout: float, clock: Any
+) -> Answer:
+    """Go on with a coroutine in this very task (no new one is made), until an alarm."""
+    task = asyncio.current_task()
+    assert task is not None
+    cancelling, expired = task.cancelling(), False
+
+    def expire() -> None:
+        nonlocal expired
+        expired = True
+        task.cancel()
+
+    alarm = clock.alarm(asyncio.get_running_loop(), timeout, expire)
+    try:
+        value = await _rest(coroutine, first)
+    except asyncio.CancelledError:
+        if expired and task.uncancel() <= cancelling:
+            return Answer(expired=True, limit=timeout)
+        raise
+    except BaseException:
+        if expired:
+            task.uncancel()
+            return Answer(expired=True, limit=timeout)
+        raise
+    else:
+        if expired:
+            # It finished in the very moment of the alarm: the value counts, the request to cancel not.
+            task.uncancel()
+        return Answer(value)
+    finally:
+        alarm.cancel()
+
+
+@types.coroutine
+def _rest(coroutine: Coroutine[Any, Any, Any], waiting_for: Any) -> Generator[Any, Any, Any]:
+    """Go on with a coroutine that has already suspended once on `waiting_for`."""
+    while True:
+        try:
+            try:
+                sent = yield waiting_for
+            except BaseException as error:
+                waiting_for = coroutine.throw(error)
+            else:
+                waiting_for = coroutine.send(sent)
+        except StopIteration as stop:
+            return stop.value
+
+
+async def _in_thread(execution: Execution, step: Invoke, context: Any) -> Answer:
+    """Run a sync tool in a thread. One past its time goes on, keeps its slot and settles late."""
+    tool = execution.call.tool
+    assert tool.call is not None
+    work = pool().submit(contextvars.copy_context().run, tool.call, step.arguments, context)
+    waiter = asyncio.wrap_future(work)
+    try:
+        done, _ = await asyncio.wait([waiter], timeout=step.timeout)
+    except asyncio.CancelledError:
+        _abandon(execution, work, waiter)
+        raise
+    if not done:
+        _abandon(execution, work, waiter)
+        return Answer(expired=True, limit=step.timeout)
+    return Answer(waiter.result())
+
+
+def _abandon(execution: Execution, work: "Future[Any]", waiter: "asyncio.Future[Any]") -> None:
+    waiter.add_done_callback(lambda done: done.cancelled() or done.exception())
+    if not work.cancel():
+        execution.late = work
+
+
+async def _callback(function: Any, *arguments: Any) -> Any:
+    """Call a user's function, sync (in a thread) or async."""
+    if not callable(function):
+        return function
+    if inspect.iscoroutinefunction(function):
+        return await function(*arguments)
+    context = contextvars.copy_context()
+    answer = await asyncio.wrap_future(pool().submit(context.run, function, *arguments))
+    if inspect.isawaitable(answer):
+        return await answer
+    return answer
+
+
+async def _refresh(execution: Execution, step: Refresh) -> bool:
+    """Renew a credential, in a task of its own: a cancelled leader does not fail its followers."""
+    credential = execution.credential
+    if credential is None:
+        return False
+    future, lead = credential.begin_refresh(step.seen)
+    if lead:
+
+        async def perform() -> None:
+            value, succeeded = None, False
+            try:
+                value = await _callback(credential.refresh)
+                execution.runtime._hide(value)
+                succeeded = True
+            except Exception as error:
+                execution.runtime._refresh_failed(credential.name, error)
+            finally:
+                credential.finish_refresh(value, succeeded=succeeded)
+
+        execution.runtime._spawn(perform())
+    renewed = await asyncio.shield(asyncio.wrap_future(future))
+    return renewed and credential.generation > step.seen
+
+
+async def _ask(execution: Execution, step: Ask) -> Reply:
+    """Ask a callback. One that raises or hangs means "don't know"."""
+    runtime, call = execution.runtime, execution.call
+    try:
+        async with asyncio.timeout(runtime.callback_timeout(call)):
+            if step.who == "verify":
+                verify, two = execution.verify_arguments()
+                context = LiveContext(execution, Invoke(step.arguments, None, 0, call.key), None)
+                if execution.credential is not None:
+                    context.credential = execution.credential.value
+                extra = (context,) if two else ()
+                answer = await _callback(verify, dict(step.arguments), *extra)
+                return Reply(*execution.verdict(answer))
+            answer = await _callback(runtime.confirm, call.tool.name, step.repairs)
+            return Reply(answer is True)
+    except execution.runtime.passthrough + call.tool.passthrough:
+        raise
+    except Exception as error:
+        runtime._callback_failed(step.who, call.tool.name, error)
+        return Reply(None)

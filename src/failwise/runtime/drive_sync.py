@@ -1,0 +1,239 @@
+"""The sync driver: performs the machine's steps in the caller's thread, and decides nothing."""
+
+import contextvars
+import inspect
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, assert_never
+
+from failwise.runtime import background
+from failwise.runtime.execution import Execution, LiveContext
+from failwise.runtime.run import surroundings
+from failwise.vocabulary.errors import FailwiseError
+from failwise.vocabulary.records import UNSET
+from failwise.vocabulary.result import ToolResult
+from failwise.vocabulary.steps import (
+    Admit,
+    Answer,
+    Ask,
+    Cancelled,
+    Claim,
+    Claimed,
+    Delegate,
+    Invoke,
+    Machine,
+    Refresh,
+    Release,
+    Reply,
+    Settle,
+    Wait,
+)
+
+
+def drive_sync(execution: Execution) -> ToolResult[Any]:
+    """Run a call to its end. A signal that passes (KeyboardInterrupt, ...) comes out after the record."""
+    call, runtime = execution.call, execution.runtime
+    monotonic = runtime.clock.monotonic
+    machine = execution.machine()
+    reply: Any = None
+    try:
+        while True:
+            call.now = monotonic()
+            step = machine.send(reply)
+            reply = None
+            match step:
+                case Invoke():
+                    reply = _invoke(execution, step)
+                case Admit():
+                    reply = execution.admit(step)
+                    if isinstance(reply, Future):
+                        reply = _leave(execution, step, reply)
+                case Release():
+                    execution.release(step)
+                case Claim():
+                    reply = _claimed(execution, step)
+                case Settle():
+                    execution.settle(step)
+                case Wait():
+                    runtime.clock.sleep(step.seconds)
+                case Refresh():
+                    reply = _refresh(execution, step)
+                case Ask():
+                    reply = _ask(execution, step)
+                case Delegate():
+                    reply = runtime._delegate_sync(execution, step)
+                case _:
+                    assert_never(step)
+    except StopIteration as stop:
+        result: ToolResult[Any] = stop.value
+        return runtime._finish(execution, result)
+    except BaseException as signal:
+        call.now = monotonic()
+        _close(machine, execution, signal)
+        raise
+
+
+def _close(machine: Machine, execution: Execution, signal: BaseException) -> None:
+    passes = isinstance(signal, execution.runtime.passthrough + execution.call.tool.passthrough)
+    try:
+        step = machine.throw(Cancelled(control_flow=passes))
+        while True:
+            if isinstance(step, Settle):
+                execution.settle(step)
+            elif isinstance(step, Release):
+                execution.release(step)
+            step = machine.send(None)
+    except StopIteration as stop:
+        execution.runtime._finish(execution, stop.value)
+    except Cancelled:
+        pass
+
+
+def _claimed(execution: Execution, step: Claim) -> Claimed:
+    try:
+        return execution.claim(step).result()
+    except FailwiseError as error:
+        return execution.unclaimed(error)
+
+
+def _leave(execution: Execution, step: Admit, future: "Future[Any]") -> Any:
+    """Wait for a slot; one that is given while the caller gives up goes back."""
+    try:
+        return execution.leave(future.result())
+    except BaseException:
+        if not future.cancel():
+            future.add_done_callback(lambda done: execution.give_back(step, done))
+        raise
+
+
+def _invoke(execution: Execution, step: Invoke) -> Answer:
+    """Call the tool once, within its time. A thread is used only where it cannot time itself."""
+    call, runtime = execution.call, execution.runtime
+    tool = call.tool
+    value = None
+    if tool.credential is not None:
+        missing = execution.missing_credential()
+        if missing is not None:
+            return Answer(error=missing)
+        assert execution.credential is not None
+        value = execution.credential.value
+        if value is UNSET:
+            try:
+                value = execution.keep_credential(_callback(execution.credential.get))
+            except Exception as error:
+                return Answer(error=execution.credential_failed(error))
+    context = LiveContext(execution, step, value)
+    token = surroundings.set(execution)
+    try:
+        if tool.call is None:
+            return _on_loop(execution, step, context)
+        if step.timeout is None or tool.self_timed or not tool.thread:
+            return Answer(tool.call(step.arguments, context))
+        work = background.pool().submit(
+            contextvars.copy_context().run, tool.call, step.arguments, context
+        )
+        return _wait_for(execution, work, step.timeout)
+    except Exception as error:
+        if isinstance(error, tool.passthrough + runtime.passthrough):
+            raise
+        return Answer(error=error)
+    finally:
+        surroundings.reset(token)
+
+
+def _on_loop(execution: Execution, step: Invoke, context: Any) -> Answer:
+    """An async tool, on the background loop."""
+    tool = execution.call.tool
+    assert tool.call_async is not None
+    variables = contextvars.copy_context()
+
+    async def run() -> Any:
+        for variable, value in variables.items():
+            variable.set(value)
+        return await tool.call_async(step.arguments, context)  # type: ignore[misc]
+
+    work = background.submit(run())
+    try:
+        return Answer(work.result(step.timeout))
+    except FutureTimeout:
+        if work.done():
+            raise
+        work.cancel()
+        return Answer(expired=True, limit=step.timeout)
+
+
+def _wait_for(execution: Execution, work: "Future[Any]", timeout: float) -> Answer:
+    try:
+        return Answer(work.result(timeout))
+    except FutureTimeout:
+        if work.done():
+            raise
+        if not work.cancel():
+            execution.late = work
+        return Answer(expired=True, limit=timeout)
+    except BaseException:
+        if not work.done() and not work.cancel():
+            execution.late = work
+        raise
+
+
+def _callback(function: Any, *arguments: Any, timeout: float | None = None) -> Any:
+    """Call a user's function: async ones on the background loop, a limited one in a thread."""
+    if not callable(function):
+        return function
+    if inspect.iscoroutinefunction(function):
+        return background.submit(function(*arguments)).result(timeout)
+    if timeout is None:
+        answer = function(*arguments)
+    else:
+        context = contextvars.copy_context()
+        answer = background.pool().submit(context.run, function, *arguments).result(timeout)
+    if inspect.isawaitable(answer):
+
+        async def finish() -> Any:
+            return await answer
+
+        return background.submit(finish()).result(timeout)
+    return answer
+
+
+def _refresh(execution: Execution, step: Refresh) -> bool:
+    """Renew a credential; whoever comes first does it, the others wait for the outcome."""
+    credential = execution.credential
+    if credential is None:
+        return False
+    future, lead = credential.begin_refresh(step.seen)
+    if lead:
+        value, succeeded = None, False
+        try:
+            value = _callback(credential.refresh)
+            execution.runtime._hide(value)
+            succeeded = True
+        except Exception as error:
+            execution.runtime._refresh_failed(credential.name, error)
+        finally:
+            credential.finish_refresh(value, succeeded=succeeded)
+    return future.result() and credential.generation > step.seen
+
+
+def _ask(execution: Execution, step: Ask) -> Reply:
+    """Ask a callback. One that raises or hangs means "don't know"."""
+    runtime, call = execution.runtime, execution.call
+    timeout = runtime.callback_timeout(call)
+    try:
+        if step.who == "verify":
+            verify, two = execution.verify_arguments()
+            context = LiveContext(execution, Invoke(step.arguments, None, 0, call.key), None)
+            if execution.credential is not None:
+                context.credential = execution.credential.value
+            extra = (context,) if two else ()
+            answer = _callback(verify, dict(step.arguments), *extra, timeout=timeout)
+            return Reply(*execution.verdict(answer))
+        return Reply(
+            _callback(runtime.confirm, call.tool.name, step.repairs, timeout=timeout) is True
+        )
+    except runtime.passthrough + call.tool.passthrough:
+        raise
+    except Exception as error:
+        runtime._callback_failed(step.who, call.tool.name, error)
+        return Reply(None)

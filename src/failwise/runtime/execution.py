@@ -1,0 +1,246 @@
+"""One call under way: what both drivers share. Steps that do not block are performed here."""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from typing import TYPE_CHECKING, Any
+
+from failwise.runtime.call import run_call
+from failwise.runtime.credentials import Credential
+from failwise.runtime.run import Run
+from failwise.vocabulary.errors import ToolError
+from failwise.vocabulary.result import ToolResult
+from failwise.vocabulary.spec import CallContext
+from failwise.vocabulary.steps import (
+    Admit,
+    Admitted,
+    Answer,
+    Call,
+    Claim,
+    Claimed,
+    Invoke,
+    Machine,
+    Refused,
+    Release,
+    Settle,
+)
+
+if TYPE_CHECKING:
+    from failwise.runtime.runtime import Runtime
+
+logger = logging.getLogger("failwise")
+
+PLAIN = Admitted()
+"""Leave for a tool without a credential: shared, never changed."""
+
+
+class LiveContext(CallContext):
+    """The context of a call under way: read from it only when the tool asks."""
+
+    __slots__ = ("_execution", "_step")
+
+    def __init__(self, execution: "Execution", step: Invoke, value: Any) -> None:
+        self._execution, self._step = execution, step
+        self.credential = value
+
+    def __getattr__(self, name: str) -> Any:
+        execution, step = self._execution, self._step
+        call, runtime, credential = execution.call, execution.runtime, execution.credential
+        super().__init__(
+            attempt=step.attempt,
+            idempotency_key=step.key,
+            credential=self.credential,
+            generation=credential.generation if credential else 0,
+            call_id=call.call_id,
+            run_id=call.run_id,
+            until=None if step.timeout is None else call.now + step.timeout,
+            clock=runtime.clock.monotonic,
+            on_progress=runtime._on_progress,
+        )
+        return object.__getattribute__(self, name)
+
+
+class Execution:
+    """A call, the run it belongs to, and what it holds: its credential, work that ends late."""
+
+    __slots__ = ("call", "credential", "late", "run", "runtime")
+
+    def __init__(self, runtime: "Runtime", call: Call, run: Run) -> None:
+        self.runtime, self.call, self.run = runtime, call, run
+        name = call.tool.credential
+        self.credential: Credential | None = None
+        if name is not None:
+            self.credential = run.credentials.get(name) or runtime._credentials.get(name)
+        self.late: Future[Any] | None = None
+
+    @property
+    def shares(self) -> bool:
+        """Identical calls at once share one result: those that may have an effect."""
+        return self.call.tool.read_only is not True
+
+    @property
+    def straight(self) -> bool:
+        """A read without a credential, a deadline or a test of its own: it may go the good way."""
+        call = self.call
+        tool = call.tool
+        return (
+            tool.read_only is True
+            and tool.credential is None
+            and tool.success is None
+            and call.deadline is None
+            and not call.observe
+            and self.run.interrupted_by is None
+            and self.runtime.mode != "off"
+        )
+
+    def machine(self) -> Machine:
+        """A fresh machine for this call."""
+        judgement = self.runtime._judgement
+        if self.runtime.mode == "off":
+            return judgement.bare(self.call)
+        return run_call(self.call, judgement.logic)
+
+    @property
+    def identity(self) -> str | None:
+        """The credential as guards count it: tenants apart."""
+        return self.credential.identity if self.credential is not None else None
+
+    def admit(self, step: Admit) -> "Admitted | Refused | Future[Admitted | Refused]":
+        """The run's leave, then the guards'. A future is passed through `leave` by the driver."""
+        if self.run.interrupted_by is not None:
+            refusal = self.run.refusal(step.upstream, self.identity)
+            if refusal is not None:
+                return refusal
+        if self.credential is None:
+            return self.runtime._guards.admit(step)
+        step.credential = self.credential.identity
+        answer = self.runtime._guards.admit(step)
+        return answer if isinstance(answer, Future) else self.leave(answer)
+
+    def give_back(self, step: Admit, done: "Future[Admitted | Refused]") -> None:
+        """Leave that came when the caller had given up waiting for it."""
+        if not done.cancelled() and isinstance(done.result(), Admitted):
+            self.runtime._guards.release(
+                Release(step.upstream, step.credential, step.run_id, step.attempt, None, sent=False)
+            )
+
+    def leave(self, answer: "Admitted | Refused") -> "Admitted | Refused":
+        """The guards' leave, with the credential's generation."""
+        credential = self.credential
+        if credential is None or isinstance(answer, Refused):
+            return answer
+        worked = self.run.worked(self.call.tool.name, credential.identity)
+        return Admitted(credential.generation, worked)
+
+    def claim(self, step: Claim) -> "Future[Claimed]":
+        return self.runtime.journal.claim(step, self.runtime.owner, self.runtime.lease)
+
+    def unclaimed(self, error: BaseException) -> Claimed:
+        """The journal could not write the claim: nothing may be sent."""
+        logger.error(
+            "%s is not sent: its claim could not be written: %s", self.call.tool.name, error
+        )
+        return Claimed("unavailable")
+
+    def settle(self, step: Settle) -> None:
+        """Note what became of the effect; where work still runs, again when it ends."""
+        journal = self.runtime.journal
+        late = self.late
+        if step.state != "unknown" or late is None:
+            journal.settle(step.key, step.state, step.result)
+            return
+        if not late.done():
+            journal.settle(step.key, step.state, step.result)
+
+        def settle_late(work: "Future[Any]") -> None:
+            state = self._late_state(work)
+            if state is not None:
+                logger.info("%s ended after its time limit: %s", self.call.tool.name, state)
+                journal.settle(step.key, state, None)
+
+        late.add_done_callback(settle_late)
+
+    def _late_state(self, work: "Future[Any]") -> str | None:
+        """What became of the effect of work that ended after its time limit."""
+        try:
+            answer = Answer(work.result(0))
+        except (CancelledError, TimeoutError):
+            return None
+        except BaseException as error:
+            answer = Answer(error=error)
+        failure = self.runtime._classify_late(answer, self.call)
+        if failure is None:
+            return "done"
+        return "not_done" if failure.effect.safe else None
+
+    def release(self, step: Release) -> None:
+        """Give the slot back; work past its time limit keeps it until it ends."""
+        if self.credential is not None:
+            step.credential = self.credential.identity
+        guards, late = self.runtime._guards, self.late
+        if late is None or late.done():
+            guards.release(step)
+        else:
+            late.add_done_callback(lambda _: guards.release(step))
+
+    def missing_credential(self) -> ToolError | None:
+        """A tool names a credential that nobody registered."""
+        name = self.call.tool.credential
+        if name is None or self.credential is not None:
+            return None
+        return ToolError(
+            f"credential {name!r} is not registered; call runtime.credential({name!r}, get=...)",
+            code="auth.invalid_credential",
+            effect="not_sent",
+            transient=False,
+        )
+
+    def credential_failed(self, error: BaseException) -> ToolError:
+        """Getting the credential failed: nothing was sent."""
+        name = self.credential.name if self.credential else ""
+        failed = ToolError(
+            f"credential {name!r} could not be obtained: {type(error).__name__}",
+            code="auth.invalid_credential",
+            effect="not_sent",
+            transient=False,
+        )
+        failed.__cause__ = error
+        return failed
+
+    def keep_credential(self, value: Any) -> Any:
+        """Keep a value that was just got, and never show it."""
+        assert self.credential is not None
+        self.credential.value = value
+        self.runtime._hide(value)
+        return value
+
+    def verdict(self, answer: Any) -> "tuple[bool | None, Any]":
+        """A verify callback's answer: True or a value means yes, False no, None don't know."""
+        if answer is None:
+            return None, None
+        if isinstance(answer, bool):
+            return answer, None
+        if isinstance(answer, ToolResult):
+            return (
+                (True, answer.value)
+                if answer.success and answer.value is not None
+                else (None, None)
+            )
+        return True, answer
+
+    def verify_arguments(self) -> "tuple[Callable[..., Any], bool]":
+        """The verify callback, and whether it takes the call's context as second argument."""
+        verify = self.call.tool.verify
+        assert verify is not None
+        return verify, _takes_two(verify)
+
+
+def _takes_two(function: Callable[..., Any]) -> bool:
+    import inspect
+
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) >= 2 or any(p.kind is p.VAR_POSITIONAL for p in parameters)

@@ -1,0 +1,426 @@
+"""What the machine consults: reading arguments, classifying answers, correcting, deciding.
+
+Each room is imported when the first call, or the first failure, needs it.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from failwise.policy.decide import TablePolicy
+from failwise.runtime.call import Logic, Reading
+from failwise.runtime.state import CallState
+from failwise.vocabulary.errors import ToolError, UsageError
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.kinds import Category, Effect, FixBy, StopReason
+from failwise.vocabulary.result import Repair, ToolResult
+from failwise.vocabulary.spec import Arguments, ToolSpec
+from failwise.vocabulary.steps import Answer, AnyStep, Call, Invoke
+
+if TYPE_CHECKING:
+    from failwise.classify import Classifier
+    from failwise.evidence.facts import Evidence
+    from failwise.runtime.runtime import Runtime
+
+logger = logging.getLogger("failwise")
+
+_SCALARS = frozenset({type(None), bool, int, float, bytes})
+"""Values that cannot hold a failure."""
+
+_MARKS = frozenset(
+    """error errors err error_code errorcode error_msg errormessage err_no err_code errno errcode errmsg
+    ok success issuccess succeeded iserror is_error code status status_code statuscode ret retcode
+    return_code result_code fault failed failure exception message msg detail title __type response
+    responsemetadata jsonrpc result s body kind unprocesseditems failedrecordcount failures responses
+    results infocode sub_code invaliduser content data""".split()  # noqa: SIM905
+)
+"""Root keys, in lower case, with which a body may say that it failed."""
+_FEW = 24
+
+
+def plainly_good(value: Any) -> bool:
+    """Certainly a success at a glance: nothing at the root that could speak of a failure.
+
+    False means only that it must be looked at.
+    """
+    kind = value.__class__
+    if kind in _SCALARS:
+        return True
+    if kind is dict:
+        if len(value) > _FEW:
+            return False
+        for key in value:
+            if (
+                key.__class__ is not str
+                or key in _MARKS
+                or key.lower() in _MARKS
+                or key[-9:] == "_response"
+            ):
+                return False
+        return True
+    if kind is list:
+        if not value:
+            return True
+        first = value[0]
+        return first.__class__ in _SCALARS or (first.__class__ is dict and plainly_good(first))
+    return False
+
+
+class Judgement:
+    """The pure rooms, wired for one runtime. Raises `ConfigurationError` for a bad policy at once."""
+
+    def __init__(
+        self, runtime: "Runtime", policy: Any, profiles: Sequence[Any], jitter: float | None
+    ) -> None:
+        self._runtime = runtime
+        self._profiles = tuple(profiles)
+        self._readers: dict[str, Any] = {}
+        self._classifier: Classifier | None = None
+        self.policy = TablePolicy(policy, jitter=jitter)
+        self.logic = Logic(self.read, self.classify, self.fix, _fingerprint, self.policy)
+        if self._profiles:
+            self.classifier()
+
+    # Arguments
+
+    def read(self, call: Call) -> Reading:
+        """The call's arguments as its tool wants them, or why there are none."""
+        tool = call.tool
+        reader = self._readers.get(tool.name)
+        if reader is None:
+            reader = self._reader(tool)
+        reading: Reading
+        if reader is _UNKNOWN:
+            from failwise.arguments import unknown_tool
+            from failwise.arguments.reader import Reading as Read
+
+            known = list(self._runtime._tools)
+            reading = Read(None, (), unknown_tool(tool.name, known))
+        elif call.observe:
+            reading = _as_it_is(reader, call)
+        else:
+            reading = reader.read(call.raw, truncated=call.truncated)
+            if reading.repairs and tool.repair == "off":
+                reading = _unrepaired(reading)
+        return reading
+
+    def _reader(self, tool: ToolSpec) -> Any:
+        if tool.call is None and tool.call_async is None:
+            return _UNKNOWN
+        from failwise.arguments import ArgumentReader
+
+        reader = self._readers[tool.name] = ArgumentReader(tool.schema, tool.name)
+        return reader
+
+    def unknown(self, name: str) -> ToolSpec:
+        """A stand-in for a tool that is not there: its calls end as ``model_output.unknown_tool``."""
+        return ToolSpec(name)
+
+    def fix(
+        self, call: Call, arguments: Arguments, failure: Failure
+    ) -> tuple[Arguments, tuple[Repair, ...]] | None:
+        """Arguments corrected as the upstream's refusal demands, where one correction fits."""
+        violations = failure.detail("violations")
+        if not violations or call.tool.schema is None or call.tool.repair == "off":
+            return None
+        from failwise.arguments import fix_from_violations
+
+        return fix_from_violations(call.tool.schema, arguments, violations)
+
+    def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments given from code as the JSON a model would write."""
+        return {name: _plain(value, 0) for name, value in arguments.items()}
+
+    # Answers
+
+    def classifier(self) -> "Classifier":
+        """The classifier, made at the first need."""
+        made = self._classifier
+        if made is None:
+            from failwise.classify import Classifier
+
+            library = None
+            if self._profiles:
+                from failwise.profiles import Profiles
+
+                library = Profiles()
+                for path in self._profiles:
+                    library.add(path)
+            made = self._classifier = Classifier(library, now=self._runtime.clock.time)
+        return made
+
+    def classify(self, answer: Answer, call: Call, state: CallState) -> Failure | None:
+        """What went wrong, or None. On success the answer's value becomes what its body holds."""
+        try:
+            if answer.error is None and not answer.expired:
+                value = answer.value
+                if call.tool.success is None and plainly_good(value):
+                    return None
+                return self._judge_value(answer, call, state)
+            return self._judge(self._evidence(answer, call), answer.error, call, state)
+        except Exception:
+            # Whatever an upstream sends, a call does not raise: a rule of ours that breaks is our bug.
+            logger.exception("classifying the answer of %s failed", call.tool.name)
+            if answer.error is None and not answer.expired:
+                return None
+            return Failure(
+                Category.UNKNOWN,
+                "unknown.unclassified",
+                type(answer.error).__name__,
+                rule="classifier.failed",
+                confidence=0.0,
+                exception=answer.error,
+            )
+
+    def classify_late(self, answer: Answer, call: Call) -> Failure | None:
+        """`classify` for work that ended after its time limit."""
+        return self.classify(answer, call, CallState(call))
+
+    def _judge_value(self, answer: Answer, call: Call, state: CallState) -> Failure | None:
+        from failwise.evidence import from_response, from_value, is_response
+
+        value = answer.value
+        if isinstance(value, ToolResult):
+            if value.success:
+                answer.value = value.value
+                return None
+            return _already_retried(value.failure)
+        held = value.value if hasattr(value, "expects_json") and hasattr(value, "value") else value
+        if call.tool.success is not None:
+            verdict = self._own_test(call.tool, held)
+            if verdict is True:
+                answer.value = held
+                return None
+        else:
+            verdict = None
+        evidence = from_response(value) if is_response(value) else from_value(value)
+        evidence.profile = evidence.profile or call.tool.profile
+        failure = self._judge(evidence, None, call, state)
+        if failure is None and verdict is False:
+            failure = Failure(
+                Category.BUSINESS,
+                "business.refused",
+                "the tool's own success test says no",
+                Effect.UNKNOWN,
+                False,
+                FixBy.MODEL,
+                rule="tool.success",
+                confidence=1.0,
+            )
+        if failure is None:
+            answer.value = held
+        return failure
+
+    def _own_test(self, tool: ToolSpec, value: Any) -> bool | None:
+        """The tool's own success test; one that raises means "don't know"."""
+        try:
+            assert tool.success is not None
+            return bool(tool.success(value))
+        except Exception as error:
+            logger.warning("the success test of %s failed: %s", tool.name, type(error).__name__)
+            return None
+
+    def _evidence(self, answer: Answer, call: Call) -> "Evidence":
+        from failwise.evidence import from_exception
+        from failwise.evidence.facts import Evidence
+
+        if answer.expired:
+            text = (
+                f"no answer within {answer.limit:g} s" if answer.limit is not None else "no answer"
+            )
+            return Evidence("expired", phase="any", limit=answer.limit, text=text)
+        error = answer.error
+        assert error is not None
+        for mapping in (call.tool.errors, self._runtime._errors):
+            for kind, meaning in (mapping or {}).items():
+                if isinstance(error, kind):
+                    mapped = as_tool_error(meaning, error)
+                    mapped.__cause__ = error
+                    return from_exception(mapped)
+        evidence = from_exception(error)
+        evidence.profile = evidence.profile or call.tool.profile
+        return evidence
+
+    def _judge(
+        self, evidence: "Evidence", error: BaseException | None, call: Call, state: CallState
+    ) -> Failure | None:
+        failure = self.classifier().classify(
+            evidence,
+            tool=call.tool.name,
+            profile=evidence.profile,
+            read_only=state.read_only,
+        )
+        if failure is None:
+            if error is None and evidence.source != "expired":
+                return None
+            failure = Failure(Category.UNKNOWN, "unknown.unclassified", "it failed", rule="none")
+        if evidence.inner is not None:
+            failure = _already_retried(failure)
+        if error is not None:
+            failure = replace(failure, exception=error)
+            if failure.code == "tool.exception" and evidence.tool_error is None:
+                logger.error("tool %s failed", call.tool.name, exc_info=error)
+        return failure
+
+    # Off
+
+    def bare(self, call: Call) -> Generator[AnyStep, Any, ToolResult[Any]]:
+        """Switched off: the tool is called with what was given, and nothing else happens."""
+        import json
+
+        raw = call.raw
+        try:
+            arguments = dict(raw) if isinstance(raw, Mapping) else dict(json.loads(raw or "{}"))
+            answer = yield from Invoke(arguments, call.tool.timeout, 1, None)
+            error = answer.error
+        except (ValueError, TypeError) as reason:
+            answer, error = Answer(error=reason), reason
+        expired = TimeoutError(f"no answer within {answer.limit} s") if answer.expired else None
+        error = error or expired
+        if error is None:
+            held = answer.value.value if hasattr(answer.value, "expects_json") else answer.value
+            return ToolResult(call.tool.name, True, held, call_id=call.call_id, run_id=call.run_id)
+        from failwise.redaction import default
+
+        failure = Failure(
+            Category.TOOL,
+            "tool.exception",
+            default().text(f"{type(error).__name__}: {error}")[:300],
+            rule="off",
+            exception=error,
+        )
+        return ToolResult(
+            call.tool.name,
+            False,
+            None,
+            failure,
+            stop_reason=StopReason.OBSERVED,
+            call_id=call.call_id,
+            run_id=call.run_id,
+        )
+
+
+_UNKNOWN: Any = object()
+
+
+def _fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
+    from failwise.effects.identity import arguments_fingerprint
+
+    return arguments_fingerprint(tool, arguments)
+
+
+def as_failure(
+    code: str,
+    *,
+    effect: Effect | str = Effect.UNKNOWN,
+    transient: bool | None = None,
+    retry_after: float | None = None,
+    message: str | None = None,
+) -> Callable[[BaseException], ToolError]:
+    """What an exception type means, for `Runtime.errors` and a tool's ``errors=``.
+
+    Without `message` the exception's own text is kept (redacted).
+    """
+    ToolError("", code=code, effect=effect)  # raises UsageError for what is not known
+
+    def meaning(error: BaseException) -> ToolError:
+        return ToolError(
+            str(error) if message is None else message,
+            code=code,
+            effect=effect,
+            transient=transient,
+            retry_after=retry_after,
+        )
+
+    return meaning
+
+
+def as_tool_error(meaning: Any, error: BaseException | None) -> ToolError:
+    """A mapped exception as the `ToolError` it stands for. Raises `UsageError` for another mapping."""
+    if isinstance(meaning, str):
+        return ToolError(str(error or ""), code=meaning)
+    if isinstance(meaning, ToolError):
+        return meaning
+    if callable(meaning):
+        if error is None:
+            return ToolError()
+        made = meaning(error)
+        if isinstance(made, ToolError):
+            return made
+    raise UsageError(
+        f"errors={{...: {meaning!r}}}: give as_failure(...), a code, or a function that makes a ToolError"
+    )
+
+
+def _already_retried(failure: Failure | None) -> Failure:
+    """A failure of a nested call: it was retried there, and is not multiplied here."""
+    assert failure is not None
+    return replace(failure, details={**(failure.details or {}), "already_retried": True})
+
+
+def _as_it_is(reader: Any, call: Call) -> Reading:
+    """Observe mode: what the model sent goes to the tool unchanged, where it can be read at all."""
+    from failwise.arguments.reader import Reading as Read
+
+    if isinstance(call.raw, Mapping):
+        return Read(dict(call.raw))
+    import json
+
+    try:
+        value = json.loads(call.raw or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return Read(value)
+    reading: Reading = reader.read(call.raw, truncated=call.truncated)
+    return reading
+
+
+def _unrepaired(reading: Reading) -> Reading:
+    """``repair="off"``: what would have been repaired goes back to the model."""
+    from failwise.arguments.reader import Reading as Read
+    from failwise.vocabulary.kinds import Grade
+
+    syntax = any(repair.grade is Grade.LOSSLESS for repair in reading.repairs)
+    code = "model_output.invalid_json" if syntax else "model_output.schema_violation"
+    places = ", ".join(sorted({repair.path or "/" for repair in reading.repairs}))
+    return Read(
+        None,
+        (),
+        Failure(
+            Category.MODEL_OUTPUT,
+            code,
+            f"the arguments would need repair at {places}, which this tool forbids",
+            Effect.NOT_SENT,
+            False,
+            FixBy.MODEL,
+            rule="arguments.repair_off",
+            details={"repairs_refused": [repair.to_dict() for repair in reading.repairs]},
+        ),
+    )
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """A Python value as JSON data; what is not JSON becomes its text."""
+    kind = value.__class__
+    if kind in (str, int, float, bool) or value is None:
+        return value
+    if depth > 50:
+        raise UsageError("arguments nest deeper than 50 levels")
+    import dataclasses
+    import enum
+
+    if isinstance(value, enum.Enum):
+        return _plain(value.value, depth + 1)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, depth + 1) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain(dataclasses.asdict(value), depth + 1)
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump(mode="json"), depth + 1)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value if isinstance(value, str | int | float) else str(value)

@@ -1,0 +1,647 @@
+"""`Runtime`: where tools, credentials and policy are registered, and calls begin."""
+
+import itertools
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
+
+from failwise.runtime.clock import Clock, SystemClock
+from failwise.runtime.credentials import Credential, credential
+from failwise.runtime.execution import Execution
+from failwise.runtime.flights import Flight, shared_async, shared_sync
+from failwise.runtime.judgement import Judgement, as_tool_error
+from failwise.runtime.run import LooseRun, Run, checked_deadline, surroundings
+from failwise.vocabulary.errors import UsageError
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.ports import Guards
+from failwise.vocabulary.result import ToolResult
+from failwise.vocabulary.spec import ToolSpec
+from failwise.vocabulary.steps import Answer, Call, Delegate
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from failwise.journal.journal import Journal
+
+logger = logging.getLogger("failwise")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+Mode = Literal["act", "observe", "off"]
+
+_OPTIONS = frozenset({"call_id", "deadline", "extra", "policy", "truncated", "raw", "timeout"})
+
+
+class Runtime:
+    """Runs tools so that every call comes back as a `ToolResult`.
+
+    `journal`: a path, a `Journal`, or ``":memory:"``; by default ``FAILWISE_JOURNAL``, else
+    ``.failwise/journal.db``. `policy`: ``"default"``, ``"interactive"``, ``"batch"``, a TOML file,
+    or parsed tables. `mode`: ``"act"``; ``"observe"`` classifies and records and changes nothing;
+    ``"off"`` (also the environment's ``FAILWISE=off``) only calls the tool. `passthrough`:
+    exception types that are control flow and leave unharmed. `confirm`: asked whether a guessed
+    repair may be applied, with (tool name, repairs). `guards`: another implementation of the
+    `Guards` port. `lease`: seconds after which a claim without news counts as unknown.
+    `jitter` overrides the policy's (0: exact delays). `clock` injects time.
+
+    Nothing is opened before the first call. One runtime serves threads, several loops and forks.
+    Raises `UsageError` for options that cannot work.
+    """
+
+    def __init__(
+        self,
+        journal: "str | os.PathLike[str] | Journal | None" = None,
+        *,
+        policy: "str | Path | Mapping[str, Any] | None" = None,
+        mode: Mode | None = None,
+        passthrough: Sequence[type[BaseException]] = (),
+        confirm: Callable[..., Any] | None = None,
+        guards: Guards | None = None,
+        profiles: Sequence["str | os.PathLike[str]"] = (),
+        jitter: float | None = None,
+        lease: float = 120.0,
+        callback_timeout: float = 30.0,
+        clock: Clock | None = None,
+        on_progress: Callable[[float, str], None] | None = None,
+    ) -> None:
+        if mode not in (None, "act", "observe", "off"):
+            raise UsageError(f"mode={mode!r}: say 'act', 'observe' or 'off'")
+        self.mode: Mode = mode or "act"
+        if os.environ.get("FAILWISE", "").lower() in ("off", "0", "false"):
+            self.mode = "off"
+        elif mode is None and os.environ.get("FAILWISE", "").lower() == "observe":
+            self.mode = "observe"
+        self.clock: Clock = clock or SystemClock()
+        self.confirm = confirm
+        self.lease = lease
+        self.passthrough = tuple(passthrough)
+        self._callback_timeout = callback_timeout
+        self._journal_option = journal
+        self._journal: Journal | None = None
+        self._guards_option = guards
+        self._on_progress = on_progress
+        self._tools: dict[str, ToolSpec] = {}
+        self._functions: dict[Any, str] = {}
+        self._credentials: dict[str, Credential] = {}
+        self._errors: dict[type[BaseException], Any] = {}
+        self._callbacks: list[Callable[[ToolResult[Any]], Any]] = []
+        self._lock = threading.Lock()
+        self._flights: dict[str, Flight] = {}
+        self._tasks: set[Any] = set()
+        self._prefix = os.urandom(6).hex()
+        self._counter = itertools.count(1)
+        self._loose = LooseRun(self, f"session-{self._prefix}", None, {}, named=False)
+        self._judgement = Judgement(self, policy, profiles, jitter)
+        self._guards_made: Guards | None = guards
+        _living_add(self)
+
+    # Registration
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(self, /, **options: Any) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Register a function as a tool; it comes back unchanged.
+
+        Use as ``@rt.tool`` or ``@rt.tool(read_only=True, timeout=10, ...)``; the options are those
+        of `failwise.tools.function_tool`. Raises `UsageError` for what cannot work.
+        """
+        if function is not None:
+            self.add(function, **options)
+            return function
+
+        def register(inner: F) -> F:
+            self.add(inner, **options)
+            return inner
+
+        return register
+
+    def add(self, tool: Any, **options: Any) -> ToolSpec:
+        """Register a tool: a function, an `HttpTool`, or a `ToolSpec`. Returns its `ToolSpec`."""
+        if isinstance(tool, ToolSpec):
+            spec = tool
+        elif hasattr(tool, "spec") and callable(tool.spec):
+            spec = tool.spec()
+        elif callable(tool):
+            from failwise.tools import function_tool
+
+            spec = function_tool(tool, **options)
+        else:
+            raise UsageError(f"add({tool!r}): give a function, an HttpTool or a ToolSpec")
+        if spec.name in self._tools and self._tools[spec.name] is not spec:
+            raise UsageError(
+                f"a tool named {spec.name!r} is registered already: choose another name="
+            )
+        self._check_cycles(spec)
+        self._tools[spec.name] = spec
+        try:
+            self._functions[tool] = spec.name
+        except TypeError:
+            pass  # unhashable: it is called by name
+        return spec
+
+    def _check_cycles(self, spec: ToolSpec) -> None:
+        """A fallback that leads back to its own start would never end."""
+        seen, waiting = set(), list(spec.fallback)
+        while waiting:
+            name = waiting.pop()
+            if name == spec.name:
+                raise UsageError(
+                    f"{spec.name!r} falls back to itself (through {sorted(seen) or name})"
+                )
+            if name not in seen and name in self._tools:
+                seen.add(name)
+                waiting.extend(self._tools[name].fallback)
+
+    def credential(
+        self, name: str, get: Any = None, *, refresh: Callable[..., Any] | None = None
+    ) -> None:
+        """Register a credential. `get`: its value, or a function (sync or async) that gets it.
+
+        `refresh`: renews it after it expired and returns the new value (None: `get` is asked
+        again). It is single-flight: a thousand concurrent 401s make one refresh.
+        """
+        made = credential(name, get, refresh, own=False)
+        if not callable(get):
+            self._hide(get)
+        self._credentials[name] = made
+
+    def errors(self, mapping: Mapping[type[BaseException], Any]) -> None:
+        """Say what others' exceptions mean: ``{StockError: as_failure("business.conflict", ...)}``."""
+        for kind, meaning in mapping.items():
+            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+                raise UsageError(f"errors({kind!r}): the keys are exception types")
+            as_tool_error(meaning, kind("") if kind is Exception else None)
+            self._errors[kind] = meaning
+
+    def on_result(
+        self, callback: Callable[[ToolResult[Any]], Any]
+    ) -> Callable[[ToolResult[Any]], Any]:
+        """Call back with every finished result. What it raises is logged and goes no further."""
+        self._callbacks.append(callback)
+        return callback
+
+    @property
+    def tools(self) -> Mapping[str, ToolSpec]:
+        """The registered tools by name."""
+        return dict(self._tools)
+
+    # Calling
+
+    def run(
+        self,
+        id: str | None = None,
+        *,
+        deadline: Any = None,
+        credentials: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """Begin a chain of calls. `id`: the job's own name, the same after a restart.
+
+        `deadline` in seconds from now (or a timedelta). `credentials` of this run only: a value, a
+        function, or ``{"get": ..., "refresh": ...}`` by name; tenants are kept apart.
+        """
+        seconds = checked_deadline(deadline)
+        outer = surroundings.get()
+        until = None if seconds is None else self.clock.monotonic() + seconds
+        if outer is not None and outer.call.deadline is not None:
+            until = outer.call.deadline if until is None else min(until, outer.call.deadline)
+        own = {}
+        for name, given in (credentials or {}).items():
+            own[name] = credential(name, given, None, own=True)
+            if not callable(given) and not isinstance(given, Mapping):
+                self._hide(given)
+        return Run(self, id or self._new_id("run"), until, own, named=id is not None)
+
+    @overload
+    async def call(
+        self, tool: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> ToolResult[T]: ...
+    @overload
+    async def call(
+        self, tool: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> ToolResult[T]: ...
+    @overload
+    async def call(
+        self,
+        tool: "str | Callable[..., Any]",
+        raw: "str | bytes | Mapping[str, Any] | None" = None,
+        /,
+        **options: Any,
+    ) -> ToolResult[Any]: ...
+    async def call(self, tool: Any, /, *args: Any, **kwargs: Any) -> ToolResult[Any]:
+        """Call a tool; a failed call comes back as data, never as an exception.
+
+        By name with what the model wrote: ``call("search", '{"query": "shoes"}', call_id="call_7")``;
+        from code with the function's own arguments: ``call(search, query="shoes")``. Options:
+        `call_id`, `deadline` (seconds), `truncated` (the model's stop reason was the length),
+        `policy` (rows for this call), `extra` (kept on the result), `raw` (model text for a
+        function given by reference). Cancellation passes through, after the record is closed.
+        """
+        return await self._call(tool, args, kwargs, None)
+
+    @overload
+    def call_sync(
+        self, tool: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> ToolResult[T]: ...
+    @overload
+    def call_sync(
+        self, tool: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> ToolResult[T]: ...
+    @overload
+    def call_sync(
+        self,
+        tool: "str | Callable[..., Any]",
+        raw: "str | bytes | Mapping[str, Any] | None" = None,
+        /,
+        **options: Any,
+    ) -> ToolResult[Any]: ...
+    def call_sync(self, tool: Any, /, *args: Any, **kwargs: Any) -> ToolResult[Any]:
+        """`call` without a loop of one's own; an async tool runs on one background loop."""
+        return self._call_sync(tool, args, kwargs, None)
+
+    async def call_many(self, calls: Sequence[Any]) -> list[ToolResult[Any]]:
+        """Several calls at once; results keep the order, one failing never loses the others.
+
+        Each is ``(tool, raw)``, ``(tool, raw, call_id)``, or a mapping with `tool`, `arguments` and
+        the options of `call`.
+        """
+        return await self._call_many(calls, None)
+
+    def call_many_sync(self, calls: Sequence[Any]) -> list[ToolResult[Any]]:
+        """`call_many` without a loop of one's own: each call in a thread."""
+        return self._call_many_sync(calls, None)
+
+    async def _call(
+        self, tool: Any, args: tuple[Any, ...], options: dict[str, Any], run: Run | None
+    ) -> ToolResult[Any]:
+        from failwise.runtime.drive_async import drive
+
+        execution = self._begin(tool, args, options, run)
+        if execution.run.named and execution.shares:
+            return await shared_async(self, execution)
+        return await drive(execution)
+
+    def _call_sync(
+        self, tool: Any, args: tuple[Any, ...], options: dict[str, Any], run: Run | None
+    ) -> ToolResult[Any]:
+        from failwise.runtime.drive_sync import drive_sync
+
+        execution = self._begin(tool, args, options, run)
+        if execution.run.named and execution.shares:
+            return shared_sync(self, execution)
+        return drive_sync(execution)
+
+    async def _call_many(self, calls: Sequence[Any], run: Run | None) -> list[ToolResult[Any]]:
+        import asyncio
+
+        prepared = [_one_of_many(item) for item in calls]
+        tasks = [
+            asyncio.ensure_future(self._call(tool, args, options, run))
+            for tool, args, options in prepared
+        ]
+        try:
+            return list(await asyncio.gather(*tasks))
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+    def _call_many_sync(self, calls: Sequence[Any], run: Run | None) -> list[ToolResult[Any]]:
+        import contextvars
+
+        from failwise.runtime.background import pool
+
+        prepared = [_one_of_many(item) for item in calls]
+        if len(prepared) < 2:
+            return [self._call_sync(tool, args, options, run) for tool, args, options in prepared]
+        futures = [
+            pool().submit(contextvars.copy_context().run, self._call_sync, tool, args, options, run)
+            for tool, args, options in prepared
+        ]
+        return [future.result() for future in futures]
+
+    def _begin(
+        self,
+        tool: Any,
+        args: tuple[Any, ...],
+        options: Mapping[str, Any],
+        run: Run | None,
+        *,
+        parent: Call | None = None,
+    ) -> Execution:
+        """A call as data, with what belongs to it."""
+        raw: Any
+        if tool.__class__ is str:
+            spec = self._tools.get(tool)
+            if spec is None:
+                spec = self._judgement.unknown(tool)
+            raw, options = self._raw_of_name(tool, args, options)
+        else:
+            name = tool.name if isinstance(tool, ToolSpec) else self._functions.get(tool)
+            if name is None:
+                raise UsageError(
+                    f"{getattr(tool, '__qualname__', tool)!r} is not a tool of this runtime: "
+                    "decorate it with @rt.tool or say rt.add(...)"
+                )
+            spec = self._tools[name]
+            raw, options = self._raw_of_function(tool, args, options)
+        clock = self.clock
+        now = clock.monotonic()
+        outer = surroundings.get()
+        deadline = None
+        if outer is not None:
+            run = run or outer.run
+            deadline = outer.call.deadline
+        if run is None:
+            run = self._loose
+        elif run.deadline is not None:
+            deadline = run.deadline if deadline is None else min(deadline, run.deadline)
+        if options and "deadline" in options:
+            seconds = checked_deadline(options["deadline"])
+            if seconds is not None:
+                deadline = now + seconds if deadline is None else min(deadline, now + seconds)
+        given = options.get("call_id") if options else None
+        call_id = str(given) if given else self._new_id("call")
+        call = Call(
+            spec,
+            raw,
+            call_id,
+            run.id,
+            self._key(run, call_id) if given and run.named else call_id + "/" + self._prefix,
+            now,
+            clock.time() - now,
+        )
+        if deadline is not None:
+            call.deadline = deadline
+        if self.mode == "observe":
+            call.observe = True
+        if parent is not None or outer is not None:
+            call.parent_id = parent.call_id if parent else outer.call.call_id  # type: ignore[union-attr]
+        if options:
+            call.truncated = bool(options.get("truncated", False))
+            call.policy = options.get("policy")
+            call.extra = options.get("extra")
+        execution = Execution(self, call, run)
+        if execution.credential is not None and execution.credential.refresh is not None:
+            call.can_refresh = True
+        if self.confirm is not None:
+            call.can_confirm = True
+        return execution
+
+    def _raw_of_name(
+        self, tool: str, args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        if not options:
+            if len(args) == 1:
+                return args[0], options
+            if not args:
+                return {}, options
+        if len(args) > 1:
+            raise UsageError(f"call({tool!r}, ...): give one text or mapping of arguments")
+        if args and options.keys() <= _OPTIONS:
+            return args[0], options
+        chosen = {key: value for key, value in options.items() if key in _OPTIONS}
+        rest = {key: value for key, value in options.items() if key not in _OPTIONS}
+        if args and rest:
+            raise UsageError(
+                f"call({tool!r}, raw, ...): unknown option {next(iter(rest))!r}; "
+                f"options are {', '.join(sorted(_OPTIONS))}"
+            )
+        if args:
+            return args[0], chosen
+        return chosen.get("raw", self._judgement.plain(rest)), chosen
+
+    def _raw_of_function(
+        self, tool: Any, args: tuple[Any, ...], options: Mapping[str, Any]
+    ) -> tuple[Any, Mapping[str, Any]]:
+        chosen = {key: value for key, value in options.items() if key in _OPTIONS}
+        rest = {key: value for key, value in options.items() if key not in _OPTIONS}
+        if "raw" in chosen:
+            return chosen["raw"], chosen
+        if args:
+            if isinstance(tool, ToolSpec) or (
+                len(args) == 1 and isinstance(args[0], Mapping) and not rest
+            ):
+                return args[0], chosen
+            from failwise.tools.signature import positional_names
+
+            names = positional_names(tool)
+            if len(args) > len(names):
+                raise UsageError(f"{tool!r} takes at most {len(names)} positional arguments")
+            rest = {**dict(zip(names, args, strict=False)), **rest}
+        return self._judgement.plain(rest), chosen
+
+    def _new_id(self, kind: str) -> str:
+        return f"{kind}-{self._prefix}-{next(self._counter)}"
+
+    def _key(self, run: Run, call_id: str) -> str:
+        from failwise.effects.identity import effect_key
+
+        return effect_key(run.id, call_id)
+
+    # What the drivers need
+
+    @property
+    def journal(self) -> "Journal":
+        """The journal, opened on first use."""
+        journal = self._journal
+        if journal is None:
+            with self._lock:
+                journal = self._journal
+                if journal is None:
+                    from failwise.journal.journal import Journal
+
+                    option = self._journal_option
+                    journal = option if isinstance(option, Journal) else Journal(option)
+                    self._journal = journal
+        return journal
+
+    @property
+    def owner(self) -> str:
+        """This process in claims."""
+        return f"{self._prefix}-{os.getpid()}"
+
+    @property
+    def _guards(self) -> Guards:
+        guards = self._guards_made
+        if guards is None:
+            with self._lock:
+                if self._guards_made is None:
+                    from failwise.guards import MemoryGuards
+
+                    self._guards_made = MemoryGuards(self.clock)
+                guards = self._guards_made
+        return guards
+
+    async def _delegate(self, execution: Execution, step: Delegate) -> ToolResult[Any]:
+        from failwise.runtime.drive_async import drive
+
+        return await drive(self._child(execution, step))
+
+    def _delegate_sync(self, execution: Execution, step: Delegate) -> ToolResult[Any]:
+        from failwise.runtime.drive_sync import drive_sync
+
+        return drive_sync(self._child(execution, step))
+
+    def _child(self, execution: Execution, step: Delegate) -> Execution:
+        """A fallback: a call of its own in the same run, with its own key."""
+        parent = execution.call
+        options = {"call_id": f"{parent.call_id}:{step.tool}"}
+        child = self._begin(
+            step.tool, (dict(step.arguments),), options, execution.run, parent=parent
+        )
+        child.call.parent_id = parent.call_id
+        child.call.delegated = (*parent.delegated, parent.tool.name)
+        child.call.deadline = parent.deadline
+        return child
+
+    def _finish(self, execution: Execution, result: ToolResult[Any]) -> ToolResult[Any]:
+        """Record a finished call and tell whoever listens."""
+        run = execution.run
+        if result.failure is not None or execution.credential is not None:
+            run.note(result, execution.call.tool.upstream_name, execution.identity)
+        if self.mode != "off":
+            journal = self._journal
+            (journal if journal is not None else self.journal).put(result)
+        for callback in self._callbacks:
+            try:
+                callback(result)
+            except Exception:
+                logger.exception("on_result callback %r failed", callback)
+        return result
+
+    def _classify_late(self, answer: Answer, call: Call) -> Failure | None:
+        return self._judgement.classify_late(answer, call)
+
+    def callback_timeout(self, call: Call) -> float:
+        """Seconds that a user's callback may take, within the deadline."""
+        if call.deadline is None:
+            return self._callback_timeout
+        return max(0.001, min(self._callback_timeout, call.deadline - call.now))
+
+    def _hide(self, value: Any) -> None:
+        """Keep a credential's value out of everything that is stored or shown."""
+        from failwise.redaction import default
+
+        redactor = default()
+        values = value.values() if isinstance(value, Mapping) else (value,)
+        for secret in values:
+            if isinstance(secret, str) and len(secret) >= 6:
+                redactor.add_secret(secret)
+
+    def _refresh_failed(self, name: str, error: BaseException) -> None:
+        logger.warning("refreshing credential %r failed: %s", name, type(error).__name__)
+
+    def _callback_failed(self, who: str, tool: str, error: BaseException) -> None:
+        logger.warning(
+            '%s of %s failed and counts as "don\'t know": %s', who, tool, type(error).__name__
+        )
+
+    def _spawn(self, coroutine: Any) -> None:
+        import asyncio
+
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Ending
+
+    def flush(self, timeout: float = 5.0) -> None:
+        """Wait until what was recorded so far is written (at most `timeout` seconds)."""
+        if self._journal is not None:
+            self._journal.flush(timeout)
+
+    async def flush_async(self, timeout: float = 5.0) -> None:
+        """`flush` without blocking the loop."""
+        if self._journal is not None:
+            import asyncio
+
+            await asyncio.get_running_loop().run_in_executor(None, self._journal.flush, timeout)
+
+    def close(self) -> None:
+        """Flush and close the journal. A later call opens it again."""
+        journal, self._journal = self._journal, None
+        if journal is not None and not _is_journal(self._journal_option):
+            journal.close()
+
+    async def aclose(self) -> None:
+        """`close` without blocking the loop."""
+        import asyncio
+
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    def __enter__(self) -> "Runtime":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: "TracebackType | None",
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "Runtime":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: "TracebackType | None",
+    ) -> None:
+        await self.aclose()
+
+
+def _is_journal(option: Any) -> bool:
+    return option is not None and hasattr(option, "claim")
+
+
+def _one_of_many(item: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """One entry of `call_many` as (tool, positional, options)."""
+    if isinstance(item, Mapping):
+        options = dict(item)
+        tool = options.pop("tool", options.pop("name", None))
+        if tool is None:
+            raise UsageError("call_many: each mapping needs 'tool' and 'arguments'")
+        arguments = options.pop("arguments", options.pop("raw", None))
+        if not isinstance(tool, str):
+            return tool, (), {**options, "raw": {} if arguments is None else arguments}
+        return tool, () if arguments is None else (arguments,), options
+    if isinstance(item, str) or callable(item):
+        return item, (), {}
+    if isinstance(item, Sequence) and 1 <= len(item) <= 3:
+        options = {"call_id": item[2]} if len(item) == 3 else {}
+        if len(item) > 1 and not isinstance(item[0], str):
+            return item[0], (), {**options, "raw": item[1]}
+        return item[0], tuple(item[1:2]), options
+    raise UsageError(f"call_many: {item!r} is not (tool, arguments[, call_id]) or a mapping")
+
+
+_living: "Any" = None
+
+
+def _living_add(runtime: Runtime) -> None:
+    """After a fork the child forgets calls under way in the parent."""
+    global _living
+    if _living is None:
+        import weakref
+
+        _living = weakref.WeakSet()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=_after_fork)
+    _living.add(runtime)
+
+
+def _after_fork() -> None:
+    for runtime in list(_living):
+        runtime._lock = threading.Lock()
+        runtime._flights = {}
+        runtime._tasks = set()
+        runtime._prefix = os.urandom(6).hex()
