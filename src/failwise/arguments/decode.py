@@ -52,6 +52,23 @@ _DECODER = json.JSONDecoder(
 scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 """One value of a text from an index on: ``(value, end)``. Says nothing about surrogates."""
 
+_scan_flat: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder(
+    parse_constant=_constant, parse_float=read_float
+).scan_once  # type: ignore[attr-defined]
+
+
+def scan_object(text: str) -> tuple[Any, int]:
+    """`scan` from the start, faster for the usual flat object.
+
+    One brace means one object, and as many colons as keys mean that no key stands twice: then
+    nothing has to be looked at in Python. Any other text is scanned with care.
+    """
+    if text.count("{") == 1:
+        value, end = _scan_flat(text, 0)
+        if value.__class__ is dict and len(value) == text.count(":"):
+            return value, end
+    return scan(text, 0)
+
 
 def check_text(text: str) -> None:
     """Raises `Malformed` for a character that no encoding can carry (half a surrogate pair)."""

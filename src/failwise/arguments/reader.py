@@ -65,7 +65,7 @@ class ArgumentReader:
         """
         if raw.__class__ is str and self._is_valid is not None:
             try:
-                value, end = decode.scan(raw, 0)
+                value, end = decode.scan_object(raw)
                 if end == len(raw) and value.__class__ is dict and self._is_valid(value):
                     if raw.isascii() and "\\u" not in raw:
                         return Reading(value)

@@ -64,6 +64,8 @@ def error_object(root: Body, status: int | None) -> Shape | None:
 
 def not_ok(root: Body, status: int | None) -> Shape | None:
     """S4, S7: ``ok`` or ``success`` is false."""
+    if root.get("error") is True and message_of(root) is not None:
+        return Shape("S7", True, first_text(root, CODE_NAMES), message_of(root))
     for name in ("ok", "success", "Success", "isSuccess", "succeeded", "is_success"):
         if name not in root:
             continue
@@ -115,7 +117,7 @@ def errcode(root: Body, status: int | None) -> Shape | None:
                     if not is_bad(status)
                     else Shape("S5", None, plain(root[name]), message_of(root))
                 )
-            message = message_of(root)
+            message = message_of(root) or plain(root.get("error"))
             if good_message(message) or (message is None and not only_envelope(root)):
                 return None
             return Shape(
@@ -128,9 +130,14 @@ def errcode(root: Body, status: int | None) -> Shape | None:
     return None
 
 
+_CODE_FIELDS: Final = (
+    "code", "Code", "sub_code", "statusCode", "status_code", "cod", "respCode", "resultCode", "returnCode", "bizCode", "__type",
+)  # fmt: skip
+
+
 def code_and_message(root: Body, status: int | None) -> Shape | None:
     """S6: ``code`` is not a success value, with a message beside it."""
-    for name in ("code", "Code", "sub_code", "statusCode", "status_code", "__type"):
+    for name in _CODE_FIELDS:
         if name not in root:
             continue
         value = root[name]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _CLEAR: Final = 80
 """From here on the structure of an exception is the verdict, and texts only make it more precise."""
-_FAILED_ALONE: Final = 70
+_FAILED_ALONE: Final = 65
 
 
 @dataclass(slots=True)

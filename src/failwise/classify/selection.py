@@ -62,7 +62,7 @@ def split(
         )
     ]
     best = strongest(eligible)
-    if best is None:
+    if best is None or (not detailed and best.code == row.code):
         return default, "the status alone"
     if status == 429 and best.category == "business" and _short_wait(evidence):
         told = Finding("status.429.wait", "rate_limit.requests", row.effect, TOKEN, "status")

@@ -23,10 +23,10 @@ _SUCCESS_WORDS: Final = re.compile(
 _ENVELOPE: Final = frozenset(
     {"code", "msg", "message", "data", "result", "results", "success", "ok", "status", "error", "errors",
      "errcode", "errmsg", "error_code", "error_msg", "error_message", "errormessage", "errormsg", "errorcode",
-     "description", "detail", "details", "info", "infocode", "reason", "type", "title", "timestamp", "time",
+     "description", "detail", "details", "info", "infocode", "reason", "type", "title", "cod", "respcode", "resultcode", "returncode", "status_msg", "retmsg", "resultmsg", "respmsg", "returnmsg", "isok", "timestamp", "time",
      "ts", "ttl", "path", "trace", "trace_id", "traceid", "request_id", "requestid", "request-id", "log_id",
      "logid", "rid", "hostid", "documentation_url", "doc_url", "help", "link", "links", "retcode",
-     "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "parameters", "s", "v", "p", "d",
+     "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "status_msg", "retmsg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "parameters", "s", "v", "p", "d",
      "meta", "version", "method", "instance", "charge", "count", "took", "id", "jsonrpc", "localizedmessage",
      "retry_after", "field", "param", "fields", "cause", "stack", "exception", "messages", "warnings",
      "errortype", "subcode", "policyname", "category", "correlationid", "output", "response", "body"}
@@ -36,7 +36,7 @@ _ENVELOPE: Final = frozenset(
 MESSAGE_NAMES: Final = (
     "message", "msg", "errmsg", "error_description", "error_message", "error_msg", "errorMessage", "errorMsg",
     "err_msg", "errMsg", "Message", "Msg", "description", "detail", "info", "reason", "title", "text", "localizedMessage",
-    "sub_msg", "v", "errors",
+    "sub_msg", "status_msg", "retmsg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "v", "errors",
 )  # fmt: skip
 
 

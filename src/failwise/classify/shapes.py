@@ -40,6 +40,10 @@ _WRAPPERS: Final = (
     "ErrorResponse",
     "errorResponse",
     "error_response",
+    "base_resp",
+    "baseResp",
+    "BaseResp",
+    "respHeader",
 )
 
 

@@ -4,11 +4,11 @@ import re
 from typing import Final
 
 _ANCHOR: Final = re.compile(
-    r"\s{0,8}(?:result:\s{0,4}|output:\s{0,4}|\[|\*\*|<|❌\s?|⚠️?\s?|░){0,2}"
+    r"\s{0,8}(?:result:\s{0,4}|output:\s{0,4}|\[|\*\*|<[a-z_]{0,20}error>|<|❌\s?|⚠️?\s?|░){0,2}"
     r"(?:error|err|fatal|exception|failure|fail(?:ed)?|traceback \(most recent call last\):\n|mcp error|api error"
     r"|[a-z]{2,20} error|tool error|错误(?:信息|代码|码)?|錯誤|异常|異常|失败|失敗|出错了?|报错|エラー|erro|fehler|ошибка|오류"
     r"|(?:unhandled|uncaught)(?: \w{1,20}){0,2} (?:error|exception))"
-    r"\s{0,2}(?:code)?\s{0,2}(?:[:：!\]*>(]|-\d|\d{3}\b|$)",
+    r"\s{0,2}(?:code)?\s{0,2}(?:[:：!\]*>(]|-\d|\d{3}(?=\s{0,3}(?:[:：,.{(<-]|$))|$)",
     re.IGNORECASE,
 )
 _ANNOUNCED: Final = re.compile(
@@ -19,10 +19,15 @@ _ANNOUNCED: Final = re.compile(
 _ANNOUNCED_ZH: Final = re.compile(
     r"\s{0,8}(?:执行|调用|请求|获取|操作|查询|创建|发送|处理|连接|加载|读取|工具|接口|\w{1,12})(?:出错|失败|异常|错误|超时)"
 )
+_SENTENCE: Final = re.compile(
+    r"\s{0,8}[A-Z][\w '\"/.-]{0,60}? (?:failed|failure|error)(?: with [^:\n]{0,40})?:\s|\s{0,8}[\w ]{0,20}(?:失败|出错|错误|异常)[:：]",
+    re.ASCII,
+)
 _CLASS: Final = re.compile(
     r"\s{0,8}(?:[a-z_][\w]{0,40}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Timeout)\b\s{0,2}[:(\n]",
     re.ASCII,
 )
+_TAGGED: Final = re.compile(r"\s{0,8}<[a-z_]{0,24}error>", re.IGNORECASE)
 _TRACEBACK: Final = re.compile(r"^Traceback \(most recent call last\):\s*\n\s+File ", re.MULTILINE)
 _SHELL: Final = re.compile(
     r"[\w./-]{1,30}: (?:[^\n:]{1,200}: )?(?:[A-Z][a-z]+ [a-z ]{3,40}|command not found|permission denied)",
@@ -54,9 +59,13 @@ def announces_failure(text: str) -> bool:
     """Does it begin as failures begin: a wrapper word, a class name, a traceback, a shell's form?"""
     return bool(
         _ANCHOR.match(text)
+        or _TAGGED.match(text)
         or _CLASS.match(text)
         or _TRACEBACK.search(text[:2_000])
-        or (len(text) <= SHORT and (_ANNOUNCED.match(text) or _ANNOUNCED_ZH.match(text)))
+        or (
+            len(text) <= SHORT
+            and (_ANNOUNCED.match(text) or _ANNOUNCED_ZH.match(text) or _SENTENCE.match(text))
+        )
     )
 
 
@@ -98,7 +107,8 @@ def ends_well(text: str) -> bool:
 
 
 _TROUBLE: Final = re.compile(
-    r"error|fail|exception|denied|refused|timed? ?out|invalid|错误|失败|异常|超时", re.IGNORECASE
+    r"error|fail|exception|denied|refused|timed? ?out|invalid|错误|失败|异常|超时|无效|无法|不支持|拒绝|过期|cannot|unable to|could not|not allowed",
+    re.IGNORECASE,
 )
 
 

@@ -29,7 +29,9 @@ _NOT_NAMES: Final = frozenset(
 @functools.cache
 def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """The forms below, compiled when the first violation is looked for."""
-    return tuple((rule, re.compile(form.replace("{name}", _NAME), re.IGNORECASE)) for rule, form in _FORMS)
+    return tuple(
+        (rule, re.compile(form.replace("{name}", _NAME), re.IGNORECASE)) for rule, form in _FORMS
+    )
 
 
 _MUST: Final = r"(?:parameter |field |参数|字段)?{name}\s{0,3}(?:的?(?:值|长度|格式))?\s{0,3}(?:must(?: only)?(?: be| have| contain)?|should(?: be| have)?|has to be|needs? to be|is expected to be|expected|应为|必须为|必须是|必须|应该是|应该为|应是|须为|需为|需要是|只能是|只能为|(?=不能(?:超过|大于|小于)|不得(?:超过|小于))|的?取值(?:范围)?(?:为|是))\s{0,3}"
@@ -39,10 +41,10 @@ _FORMS: Final = (
     ("length_range", _MUST + r"(?:between )?(?P<minimum>\d{1,6})\s{0,3}(?:and|to|-|–|~|到|至)\s{0,3}(?P<maximum>\d{1,6})\s{0,3}(?:characters?|chars?|digits|items?|个字符|位)"),
     ("length_max", _MUST + r"(?:at most|no (?:more|longer) than|less than|shorter than|不超过|最多)\s{0,3}(?P<maximum>\d{1,6})\s{0,3}(?:characters?|chars?|digits|items?|个字符|位)"),
     ("length_min", _MUST + r"(?:at least|no (?:less|shorter) than|longer than|至少|不少于)\s{0,3}(?P<minimum>\d{1,6})\s{0,3}(?:characters?|chars?|digits|items?|个字符|位)"),
-    ("enum", _form(_MUST + r"(?:one of|either|in|any of|之一|其中之一)?\s{0,3}[:：]?\s{0,3}[\[({（【](?P<allowed>[^\])}）】\n]{1,400})[\])}）】]")),
+    ("enum", _MUST + r"(?:one of|either|in|any of|之一|其中之一)?\s{0,3}[:：]?\s{0,3}[\[({（【](?P<allowed>[^\])}）】\n]{1,400})[\])}）】]"),
     ("enum", _MUST + r"(?:one of|either|any of)\s{0,3}[:：]?\s{0,3}(?P<allowed>[^\n;.。，]{1,300})"),
     ("enum", r"{name}[^\n]{0,40}(?:不在|可选值(?:为|是)?|取值范围(?:为|是)?|允许的值(?:为|是)?)[:：]?\s{0,3}[\[({（【]?(?P<allowed>[^\])}）】\n。]{1,300})"),
-    ("range", _form(_MUST + r"(?:a (?:number|value|integer) )?(?:between|in (?:the )?range(?: of)?|from|在|介于)\s{0,3}[\[(]?(?P<minimum>-?\d{1,12}(?:\.\d{1,6})?)\s{0,3}(?:and|to|,|-|–|~|到|至|和)\s{0,3}(?P<maximum>-?\d{1,12}(?:\.\d{1,6})?)")),
+    ("range", _MUST + r"(?:a (?:number|value|integer) )?(?:between|in (?:the )?range(?: of)?|from|在|介于)\s{0,3}[\[(]?(?P<minimum>-?\d{1,12}(?:\.\d{1,6})?)\s{0,3}(?:and|to|,|-|–|~|到|至|和)\s{0,3}(?P<maximum>-?\d{1,12}(?:\.\d{1,6})?)"),
     ("range", _MUST + r"(?P<minimum>-?\d{1,12})\s{0,3}(?:到|至|-|~|–)\s{0,3}(?P<maximum>-?\d{1,12})(?:\s{0,3}之间)?"),
     ("maximum", _MUST + r"(?:at most|no more than|(?:less|smaller|lower) than(?: or equal to)?|<=?|不超过|不能超过|不得超过|不大于|不能大于|小于(?:等于)?|最大(?:为)?|最多)\s{0,3}(?P<maximum>-?\d{1,12}(?:\.\d{1,6})?)"),
     ("minimum", _MUST + r"(?:at least|no less than|(?:greater|larger|more|bigger) than(?: or equal to)?|>=?|不小于|不能小于|不得小于|不少于|大于(?:等于)?|最小(?:为)?|至少)\s{0,3}(?P<minimum>-?\d{1,12}(?:\.\d{1,6})?)"),

@@ -109,6 +109,7 @@ class Journal:
             return
         writer.records.append(result)
         if writer.asleep:
+            writer.asleep = False  # one ring is enough, however long the thread takes to wake
             writer.rouse()
 
     def claim(self, step: Claim, owner: str | None = None, lease: float = 60) -> "Future[Claimed]":
@@ -139,6 +140,7 @@ class Journal:
         writer = self._writer
         writer.effects.append(Settling(key, state, result))  # type: ignore[arg-type]
         if writer.asleep:
+            writer.asleep = False  # one ring is enough, however long the thread takes to wake
             writer.rouse()
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:

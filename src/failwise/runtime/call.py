@@ -14,7 +14,7 @@ from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Action, Category, Effect, Grade, StopReason
 from failwise.vocabulary.ports import Policy
 from failwise.vocabulary.records import UNSET
-from failwise.vocabulary.result import Decision, Repair, ToolResult
+from failwise.vocabulary.result import Attempt, Decision, Repair, ToolResult
 from failwise.vocabulary.spec import Arguments
 from failwise.vocabulary.steps import (
     Admit,
@@ -52,7 +52,8 @@ class Logic:
 
     `classify` answers None for a success, and may put the value a body holds into the answer.
     `fix` corrects arguments as an upstream's refusal demands, where one correction fits.
-    `fingerprint` identifies (tool, canonical arguments).
+    `fingerprint` identifies (tool, canonical arguments). `heard` is told of each failed attempt
+    with what was decided about it; it must not raise.
     """
 
     read: Callable[[Call], Reading]
@@ -60,6 +61,7 @@ class Logic:
     fix: Callable[[Call, Arguments, Failure], tuple[Arguments, tuple[Repair, ...]] | None]
     fingerprint: Callable[[str, Mapping[str, Any]], str]
     policy: Policy
+    heard: Callable[[Call, Attempt], None] | None = None
 
 
 Again = Generator[AnyStep, Any, "ToolResult[Any] | None"]
@@ -69,6 +71,8 @@ Again = Generator[AnyStep, Any, "ToolResult[Any] | None"]
 def run_call(call: Call, logic: Logic) -> Machine:
     """One call from raw arguments to its result; every path ends in a `ToolResult`."""
     state = CallState(call)
+    if logic.heard is not None:
+        state.heard = logic.heard
     try:
         reading = logic.read(call)
         if reading.failure is not None:
@@ -221,6 +225,8 @@ def _stop(
         own = state.own_failure(code, Effect.NOT_SENT, refusal.wait if refusal else None)
         if refusal and refusal.reason:
             own = replace(own, message=refusal.reason)
+        if refusal and refusal.cause:
+            own = replace(own, details={**(own.details or {}), "cause": dict(refusal.cause)})
         state.decline(own)
     decision = logic.policy.decide(state.failed, state.situation(retries=_NO_MORE))
     if decision.action is Action.FALLBACK and reason is not StopReason.DEADLINE:

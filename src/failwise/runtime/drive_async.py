@@ -16,6 +16,7 @@ from failwise.vocabulary.errors import FailwiseError
 from failwise.vocabulary.kinds import StopReason
 from failwise.vocabulary.records import UNSET
 from failwise.vocabulary.result import ToolResult
+from failwise.vocabulary.spec import Arguments, ToolSpec
 from failwise.vocabulary.steps import (
     Admit,
     Admitted,
@@ -36,50 +37,51 @@ from failwise.vocabulary.steps import (
     Wait,
 )
 
-
-async def drive(execution: Execution) -> ToolResult[Any]:
-    """Run a call to its end. A cancellation, or a signal that passes, comes out after the record."""
-    log: Log = [(execution.call.now, None)]
-    if execution.straight:
-        result = await _good_way(execution, log)
-        if result is not None:
-            return result
-    return await perform(execution.machine(), execution, log)
-
-
 Log: TypeAlias = "list[tuple[float, Any]]"
 """What the machine was told so far: (monotonic time, reply)."""
 
 
-async def _good_way(execution: Execution, log: Log) -> ToolResult[Any] | None:
+def drive(execution: Execution) -> Coroutine[Any, Any, ToolResult[Any]]:
+    """Run a call to its end. A cancellation, or a signal that passes, comes out after the record."""
+    if execution.straight:
+        return _good_way(execution)
+    return perform(execution.machine(), execution, [(execution.call.now, None)])
+
+
+async def _good_way(execution: Execution) -> ToolResult[Any]:
     """A read that simply works, without the machine: most calls are one.
 
     Because a call is a pure function of its log, nothing is decided here: as soon as anything is
-    not plainly good, the machine is fed the log and goes on from there (None).
+    not plainly good, the machine is fed the log and goes on from there.
     """
-    call, runtime = execution.call, execution.runtime
-    tool, guards, monotonic = call.tool, runtime._guards, runtime.clock.monotonic
-    reading = runtime._judgement.read(call)
+    call, runtime, plan = execution.call, execution.runtime, execution.plan
+    tool, monotonic = plan.tool, runtime.clock.monotonic
+    log: Log = [(call.now, None)]
+    reading = plan.read(call.raw)
     if reading.failure is not None:
-        return None
-    upstream = tool.upstream or tool.name
-    ask = Admit(upstream, None, call.run_id, 1, None, None, tool.name)
-    leave = guards.admit(ask)
+        return await perform(execution.machine(), execution, log)
+    guards = runtime._guards_made or runtime._guards
+    leave = guards.admit(plan.ask)
     try:
-        if isinstance(leave, Future):
-            leave = await _leave(execution, ask, leave)
+        if type(leave) is not Admitted and isinstance(leave, Future):
+            leave = await _leave(execution, plan.ask, leave)
         log.append((monotonic(), leave))
-        if type(leave) is not Admitted:
-            return None
-        answer = await _invoke(execution, Invoke(reading.arguments or {}, tool.timeout, 1, None))
+        answer: Any = None
+        if type(leave) is Admitted:
+            context = LiveContext(execution, None, 1, tool.timeout, None)
+            answer = _start(execution, tool, reading.arguments or {}, tool.timeout, context)
+            if type(answer) is not Answer:
+                answer = await answer
     except BaseException as signal:
         machine = execution.machine()
         replay(machine, call, log)
         close(machine, execution, signal)
         raise
+    if answer is None:
+        return await perform(execution.machine(), execution, log)
     now = call.now = monotonic()
     if answer.error is None and not answer.expired and plainly_good(answer.value):
-        guards.release(Release(upstream, None, call.run_id, 1, None))
+        guards.release(plan.end)
         began = call.began
         return runtime._finish(
             execution,
@@ -106,7 +108,7 @@ async def _good_way(execution: Execution, log: Log) -> ToolResult[Any] | None:
             ),
         )
     log.append((now, answer))
-    return None
+    return await perform(execution.machine(), execution, log)
 
 
 def replay(machine: Machine, call: Call, log: Log) -> AnyStep:
@@ -198,7 +200,7 @@ async def _leave(execution: Execution, step: Admit, future: "Future[Any]") -> An
 
 async def _invoke(execution: Execution, step: Invoke) -> Answer:
     """Call the tool once, within its time."""
-    tool, runtime = execution.call.tool, execution.runtime
+    tool = execution.call.tool
     value = None
     if tool.credential is not None:
         missing = execution.missing_credential()
@@ -211,80 +213,89 @@ async def _invoke(execution: Execution, step: Invoke) -> Answer:
                 value = execution.keep_credential(await _callback(execution.credential.get))
             except Exception as error:
                 return Answer(error=execution.credential_failed(error))
-    context = LiveContext(execution, step, value)
+    context = LiveContext(execution, value, step.attempt, step.timeout, step.key)
+    answer = _start(execution, tool, step.arguments, step.timeout, context)
+    return answer if type(answer) is Answer else await answer  # type: ignore[misc]
+
+
+def _start(
+    execution: Execution,
+    tool: ToolSpec,
+    arguments: Arguments,
+    timeout: float | None,
+    context: LiveContext,
+) -> Answer | Coroutine[Any, Any, Answer]:
+    """Begin an invocation: its answer, or what to await for it.
+
+    A tool that never suspends (a cache, a table in memory) is done at once; an alarm is armed only
+    for one that does.
+    """
     token = surroundings.set(execution)
+    answer: Answer
     try:
         if tool.call_async is not None:
-            awaitable = tool.call_async(step.arguments, context)
-            if type(awaitable) is not types.CoroutineType:
-                return await _plain(awaitable, step.timeout)
-            if step.timeout is None:
-                return Answer(await awaitable)
-            # Most tools of a cache or a memory never suspend: the alarm is armed only for one that does.
-            try:
+            awaitable = tool.call_async(arguments, context)
+            if type(awaitable) is types.CoroutineType:
                 first = awaitable.send(None)
-            except StopIteration as stop:
-                return Answer(stop.value)
-            return await _within(awaitable, first, step.timeout, runtime.clock)
+                return _within(execution, _rest(awaitable, first), timeout, token)
+            return _within(execution, awaitable, timeout, token)
         if tool.thread:
-            return await _in_thread(execution, step, context)
+            return _in_thread(execution, arguments, timeout, context, token)
         assert tool.call is not None
-        return Answer(tool.call(step.arguments, context))
+        answer = Answer(tool.call(arguments, context))
+    except StopIteration as stop:
+        answer = Answer(stop.value)
     except Exception as error:
-        if isinstance(error, tool.passthrough + runtime.passthrough):
-            raise
-        return Answer(error=error)
-    finally:
+        answer = execution.raised(error)
+    except BaseException:
         surroundings.reset(token)
-
-
-async def _plain(awaitable: Any, timeout: float | None) -> Answer:
-    if timeout is None:
-        return Answer(await awaitable)
-    future = asyncio.ensure_future(awaitable)
-    try:
-        done, _ = await asyncio.wait([future], timeout=timeout)
-    except asyncio.CancelledError:
-        future.cancel()
         raise
-    if not done:
-        future.cancel()
-        return Answer(expired=True, limit=timeout)
-    return Answer(future.result())
+    surroundings.reset(token)
+    return answer
 
 
 async def _within(
-    coroutine: Coroutine[Any, Any, Any], first: Any, timeout: float, clock: Any
+    execution: Execution,
+    work: Any,
+    timeout: float | None,  # noqa: ASYNC109 - its passing is an answer, not an exception
+    token: Any,
 ) -> Answer:
-    """Go on with a coroutine in this very task (no new one is made), until an alarm."""
-    task = asyncio.current_task()
-    assert task is not None
-    cancelling, expired = task.cancelling(), False
-
-    def expire() -> None:
-        nonlocal expired
-        expired = True
-        task.cancel()
-
-    alarm = clock.alarm(asyncio.get_running_loop(), timeout, expire)
+    """Go on in this very task (no new one is made) until the work ends or its alarm goes off."""
     try:
-        value = await _rest(coroutine, first)
-    except asyncio.CancelledError:
-        if expired and task.uncancel() <= cancelling:
-            return Answer(expired=True, limit=timeout)
-        raise
-    except BaseException:
-        if expired:
-            task.uncancel()
-            return Answer(expired=True, limit=timeout)
-        raise
-    else:
-        if expired:
-            # It finished in the very moment of the alarm: the value counts, the request to cancel not.
-            task.uncancel()
-        return Answer(value)
+        if timeout is None:
+            return Answer(await work)
+        task = asyncio.current_task()
+        assert task is not None
+        cancelling, expired = task.cancelling(), False
+
+        def expire() -> None:
+            nonlocal expired
+            expired = True
+            task.cancel()
+
+        alarm = execution.runtime.clock.alarm(asyncio.get_running_loop(), timeout, expire)
+        try:
+            value = await work
+        except asyncio.CancelledError:
+            if expired and task.uncancel() <= cancelling:
+                return Answer(expired=True, limit=timeout)
+            raise
+        except BaseException:
+            if expired:
+                task.uncancel()
+                return Answer(expired=True, limit=timeout)
+            raise
+        else:
+            if expired:
+                # It finished in the very moment of the alarm: the value counts, the alarm not.
+                task.uncancel()
+            return Answer(value)
+        finally:
+            alarm.cancel()
+    except Exception as error:
+        return execution.raised(error)
     finally:
-        alarm.cancel()
+        surroundings.reset(token)
 
 
 @types.coroutine
@@ -302,21 +313,31 @@ def _rest(coroutine: Coroutine[Any, Any, Any], waiting_for: Any) -> Generator[An
             return stop.value
 
 
-async def _in_thread(execution: Execution, step: Invoke, context: Any) -> Answer:
+async def _in_thread(
+    execution: Execution,
+    arguments: Arguments,
+    timeout: float | None,  # noqa: ASYNC109 - its passing is an answer, not an exception
+    context: LiveContext,
+    token: Any,
+) -> Answer:
     """Run a sync tool in a thread. One past its time goes on, keeps its slot and settles late."""
     tool = execution.call.tool
     assert tool.call is not None
-    work = pool().submit(contextvars.copy_context().run, tool.call, step.arguments, context)
+    work = pool().submit(contextvars.copy_context().run, tool.call, arguments, context)
+    surroundings.reset(token)
     waiter = asyncio.wrap_future(work)
     try:
-        done, _ = await asyncio.wait([waiter], timeout=step.timeout)
+        done, _ = await asyncio.wait([waiter], timeout=timeout)
     except asyncio.CancelledError:
         _abandon(execution, work, waiter)
         raise
     if not done:
         _abandon(execution, work, waiter)
-        return Answer(expired=True, limit=step.timeout)
-    return Answer(waiter.result())
+        return Answer(expired=True, limit=timeout)
+    try:
+        return Answer(waiter.result())
+    except Exception as error:
+        return execution.raised(error)
 
 
 def _abandon(execution: Execution, work: "Future[Any]", waiter: "asyncio.Future[Any]") -> None:
@@ -369,7 +390,7 @@ async def _ask(execution: Execution, step: Ask) -> Reply:
         async with asyncio.timeout(runtime.callback_timeout(call)):
             if step.who == "verify":
                 verify, two = execution.verify_arguments()
-                context = LiveContext(execution, Invoke(step.arguments, None, 0, call.key), None)
+                context = LiveContext(execution, None, 0, None, call.key)
                 if execution.credential is not None:
                     context.credential = execution.credential.value
                 extra = (context,) if two else ()

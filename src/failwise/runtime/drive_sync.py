@@ -122,7 +122,7 @@ def _invoke(execution: Execution, step: Invoke) -> Answer:
                 value = execution.keep_credential(_callback(execution.credential.get))
             except Exception as error:
                 return Answer(error=execution.credential_failed(error))
-    context = LiveContext(execution, step, value)
+    context = LiveContext(execution, value, step.attempt, step.timeout, step.key)
     token = surroundings.set(execution)
     try:
         if tool.call is None:
@@ -223,7 +223,7 @@ def _ask(execution: Execution, step: Ask) -> Reply:
     try:
         if step.who == "verify":
             verify, two = execution.verify_arguments()
-            context = LiveContext(execution, Invoke(step.arguments, None, 0, call.key), None)
+            context = LiveContext(execution, None, 0, None, call.key)
             if execution.credential is not None:
                 context.credential = execution.credential.value
             extra = (context,) if two else ()

@@ -10,7 +10,7 @@ from failwise.runtime.credentials import Credential
 from failwise.runtime.run import Run
 from failwise.vocabulary.errors import ToolError
 from failwise.vocabulary.result import ToolResult
-from failwise.vocabulary.spec import CallContext
+from failwise.vocabulary.spec import CallContext, ToolSpec
 from failwise.vocabulary.steps import (
     Admit,
     Admitted,
@@ -18,7 +18,6 @@ from failwise.vocabulary.steps import (
     Call,
     Claim,
     Claimed,
-    Invoke,
     Machine,
     Refused,
     Release,
@@ -37,36 +36,62 @@ PLAIN = Admitted()
 class LiveContext(CallContext):
     """The context of a call under way: read from it only when the tool asks."""
 
-    __slots__ = ("_execution", "_step")
+    __slots__ = ("_execution", "_given")
 
-    def __init__(self, execution: "Execution", step: Invoke, value: Any) -> None:
-        self._execution, self._step = execution, step
-        self.credential = value
+    def __init__(
+        self,
+        execution: "Execution",
+        credential: Any,
+        attempt: int,
+        timeout: float | None,
+        key: str | None,
+    ) -> None:
+        self._execution, self._given = execution, (attempt, timeout, key)
+        self.credential = credential
 
     def __getattr__(self, name: str) -> Any:
-        execution, step = self._execution, self._step
+        """Fill in everything at the first question."""
+        execution, (attempt, timeout, key) = self._execution, self._given
         call, runtime, credential = execution.call, execution.runtime, execution.credential
         super().__init__(
-            attempt=step.attempt,
-            idempotency_key=step.key,
+            attempt=attempt,
+            idempotency_key=key,
             credential=self.credential,
             generation=credential.generation if credential else 0,
             call_id=call.call_id,
             run_id=call.run_id,
-            until=None if step.timeout is None else call.now + step.timeout,
+            until=None if timeout is None else call.now + timeout,
             clock=runtime.clock.monotonic,
             on_progress=runtime._on_progress,
         )
         return object.__getattribute__(self, name)
 
 
+class Plan:
+    """What is alike for every call of a tool: how its arguments are read, how leave is asked."""
+
+    __slots__ = ("ask", "end", "read", "straight", "tool")
+
+    def __init__(self, tool: ToolSpec, read: Callable[..., Any]) -> None:
+        self.tool, self.read = tool, read
+        self.ask = Admit(tool.upstream_name, None, "", 1, None, None, tool.name)
+        self.end = Release(tool.upstream_name, None, "", 1, None)
+        self.straight = (
+            tool.read_only is True
+            and tool.credential is None
+            and tool.success is None
+            and tool.repair != "off"
+            and (tool.call_async is not None or tool.call is not None)
+        )
+
+
 class Execution:
     """A call, the run it belongs to, and what it holds: its credential, work that ends late."""
 
-    __slots__ = ("call", "credential", "late", "run", "runtime")
+    __slots__ = ("call", "credential", "late", "plan", "run", "runtime")
 
-    def __init__(self, runtime: "Runtime", call: Call, run: Run) -> None:
-        self.runtime, self.call, self.run = runtime, call, run
+    def __init__(self, runtime: "Runtime", call: Call, run: Run, plan: "Plan") -> None:
+        self.runtime, self.call, self.run, self.plan = runtime, call, run, plan
         name = call.tool.credential
         self.credential: Credential | None = None
         if name is not None:
@@ -81,16 +106,12 @@ class Execution:
     @property
     def straight(self) -> bool:
         """A read without a credential, a deadline or a test of its own: it may go the good way."""
-        call = self.call
-        tool = call.tool
         return (
-            tool.read_only is True
-            and tool.credential is None
-            and tool.success is None
-            and call.deadline is None
-            and not call.observe
+            self.plan.straight
+            and self.call.deadline is None
             and self.run.interrupted_by is None
-            and self.runtime.mode != "off"
+            and self.runtime.mode == "act"
+            and not self.call.truncated
         )
 
     def machine(self) -> Machine:
@@ -182,6 +203,12 @@ class Execution:
             guards.release(step)
         else:
             late.add_done_callback(lambda _: guards.release(step))
+
+    def raised(self, error: Exception) -> Answer:
+        """What the tool raised, as its answer; signals that pass are raised on."""
+        if isinstance(error, self.call.tool.passthrough + self.runtime.passthrough):
+            raise error
+        return Answer(error=error)
 
     def missing_credential(self) -> ToolError | None:
         """A tool names a credential that nobody registered."""

@@ -19,6 +19,7 @@ from failwise.vocabulary.spec import Arguments, ToolSpec
 from failwise.vocabulary.steps import Answer, AnyStep, Call, Invoke
 
 if TYPE_CHECKING:
+    from failwise.arguments import ArgumentReader
     from failwise.classify import Classifier
     from failwise.evidence.facts import Evidence
     from failwise.runtime.runtime import Runtime
@@ -29,14 +30,31 @@ _SCALARS = frozenset({type(None), bool, int, float, bytes})
 """Values that cannot hold a failure."""
 
 _MARKS = frozenset(
-    """error errors err error_code errorcode error_msg errormessage err_no err_code errno errcode errmsg
-    ok success issuccess succeeded iserror is_error code status status_code statuscode ret retcode
-    return_code result_code fault failed failure exception message msg detail title __type response
-    responsemetadata jsonrpc result s body kind unprocesseditems failedrecordcount failures responses
-    results infocode sub_code invaliduser content data""".split()  # noqa: SIM905
+    form
+    for word in """error errors err error_code error_msg error_message err_no err_code err_msg errno errcode
+    errmsg ok success is_success succeeded is_error code sub_code status status_code ret retcode ret_code
+    return_code result_code fault failed failure failures exception __type response response_metadata
+    jsonrpc s infocode invaliduser responses unprocessed_items failed_record_count has_errors user_errors
+    """.split()  # noqa: SIM905
+    for joined in (word.replace("_", ""),)
+    for camel in (word[:1] + word.title().replace("_", "")[1:],)
+    for form in (
+        word,
+        word.upper(),
+        joined,
+        joined.upper(),
+        joined.title(),
+        camel,
+        camel[:1].upper() + camel[1:],
+    )
 )
-"""Root keys, in lower case, with which a body may say that it failed."""
-_FEW = 24
+"""Root keys, in the usual spellings, with one of which a body that says it failed is marked. A text
+(``message``, ``detail``) alone is none: a success needs two marks to be doubted."""
+
+
+def _wrapped(value: dict[Any, Any]) -> bool:
+    """A single wrapper key may hold the answer of an older API."""
+    return any(isinstance(key, str) and key.lower().endswith("response") for key in value)
 
 
 def plainly_good(value: Any) -> bool:
@@ -48,17 +66,7 @@ def plainly_good(value: Any) -> bool:
     if kind in _SCALARS:
         return True
     if kind is dict:
-        if len(value) > _FEW:
-            return False
-        for key in value:
-            if (
-                key.__class__ is not str
-                or key in _MARKS
-                or key.lower() in _MARKS
-                or key[-9:] == "_response"
-            ):
-                return False
-        return True
+        return _MARKS.isdisjoint(value) and (len(value) > 3 or not _wrapped(value))
     if kind is list:
         if not value:
             return True
@@ -75,7 +83,7 @@ class Judgement:
     ) -> None:
         self._runtime = runtime
         self._profiles = tuple(profiles)
-        self._readers: dict[str, Any] = {}
+        self._readers: dict[str, ArgumentReader] = {}
         self._classifier: Classifier | None = None
         self.policy = TablePolicy(policy, jitter=jitter)
         self.logic = Logic(self.read, self.classify, self.fix, _fingerprint, self.policy)
@@ -87,30 +95,30 @@ class Judgement:
     def read(self, call: Call) -> Reading:
         """The call's arguments as its tool wants them, or why there are none."""
         tool = call.tool
-        reader = self._readers.get(tool.name)
-        if reader is None:
-            reader = self._reader(tool)
         reading: Reading
-        if reader is _UNKNOWN:
-            from failwise.arguments import unknown_tool
-            from failwise.arguments.reader import Reading as Read
+        if tool.call is None and tool.call_async is None:
+            from failwise.arguments import Reading as Read
+            from failwise.arguments.failures import unknown_tool
 
             known = list(self._runtime._tools)
             reading = Read(None, (), unknown_tool(tool.name, known))
         elif call.observe:
-            reading = _as_it_is(reader, call)
+            reading = _as_it_is(self.reader(tool), call)
         else:
-            reading = reader.read(call.raw, truncated=call.truncated)
+            reading = self.reader(tool).read(call.raw, truncated=call.truncated)
             if reading.repairs and tool.repair == "off":
                 reading = _unrepaired(reading)
         return reading
 
-    def _reader(self, tool: ToolSpec) -> Any:
-        if tool.call is None and tool.call_async is None:
-            return _UNKNOWN
-        from failwise.arguments import ArgumentReader
+    def reader(self, tool: ToolSpec) -> "ArgumentReader":
+        """What reads the arguments of a tool."""
+        reader = self._readers.get(tool.name)
+        if reader is None:
+            from failwise.arguments import ArgumentReader
 
-        reader = self._readers[tool.name] = ArgumentReader(tool.schema, tool.name)
+            reader = ArgumentReader(tool.schema, tool.name)
+            if tool.name in self._runtime._tools:
+                self._readers[tool.name] = reader
         return reader
 
     def unknown(self, name: str) -> ToolSpec:
@@ -124,7 +132,7 @@ class Judgement:
         violations = failure.detail("violations")
         if not violations or call.tool.schema is None or call.tool.repair == "off":
             return None
-        from failwise.arguments import fix_from_violations
+        from failwise.arguments.hints import fix_from_violations
 
         return fix_from_violations(call.tool.schema, arguments, violations)
 
@@ -301,9 +309,6 @@ class Judgement:
         )
 
 
-_UNKNOWN: Any = object()
-
-
 def _fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
     from failwise.effects.identity import arguments_fingerprint
 
@@ -361,7 +366,7 @@ def _already_retried(failure: Failure | None) -> Failure:
 
 def _as_it_is(reader: Any, call: Call) -> Reading:
     """Observe mode: what the model sent goes to the tool unchanged, where it can be read at all."""
-    from failwise.arguments.reader import Reading as Read
+    from failwise.arguments import Reading as Read
 
     if isinstance(call.raw, Mapping):
         return Read(dict(call.raw))
@@ -379,7 +384,7 @@ def _as_it_is(reader: Any, call: Call) -> Reading:
 
 def _unrepaired(reading: Reading) -> Reading:
     """``repair="off"``: what would have been repaired goes back to the model."""
-    from failwise.arguments.reader import Reading as Read
+    from failwise.arguments import Reading as Read
     from failwise.vocabulary.kinds import Grade
 
     syntax = any(repair.grade is Grade.LOSSLESS for repair in reading.repairs)

@@ -71,6 +71,7 @@ class Run:
                 f"not sent: {culprit.tool_name} failed with {culprit.failure.code} and stopped "
                 f"this run. {culprit.failure.remedy}"
             ),
+            cause={"tool": culprit.tool_name, "code": culprit.failure.code},
         )
 
     def note(self, result: ToolResult[Any], upstream: str, credential: str | None) -> None:

@@ -4,20 +4,20 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from failwise.runtime.clock import Clock, SystemClock
 from failwise.runtime.credentials import Credential, credential
-from failwise.runtime.execution import Execution
+from failwise.runtime.execution import Execution, Plan
 from failwise.runtime.flights import Flight, shared_async, shared_sync
 from failwise.runtime.judgement import Judgement, as_tool_error
 from failwise.runtime.run import LooseRun, Run, checked_deadline, surroundings
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.ports import Guards
-from failwise.vocabulary.result import ToolResult
+from failwise.vocabulary.result import Attempt, ToolResult
 from failwise.vocabulary.spec import ToolSpec
 from failwise.vocabulary.steps import Answer, Call, Delegate
 
@@ -33,7 +33,8 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 Mode = Literal["act", "observe", "off"]
 
-_OPTIONS = frozenset({"call_id", "deadline", "extra", "policy", "truncated", "raw", "timeout"})
+_OPTIONS = frozenset({"call_id", "deadline", "extra", "policy", "truncated", "raw"})
+_CALL_ID = {"call_id"}
 
 
 class Runtime:
@@ -89,6 +90,7 @@ class Runtime:
         self._credentials: dict[str, Credential] = {}
         self._errors: dict[type[BaseException], Any] = {}
         self._callbacks: list[Callable[[ToolResult[Any]], Any]] = []
+        self._attempt_callbacks: list[Callable[[Call, Attempt], Any]] = []
         self._lock = threading.Lock()
         self._flights: dict[str, Flight] = {}
         self._tasks: set[Any] = set()
@@ -97,6 +99,8 @@ class Runtime:
         self._loose = LooseRun(self, f"session-{self._prefix}", None, {}, named=False)
         self._judgement = Judgement(self, policy, profiles, jitter)
         self._guards_made: Guards | None = guards
+        self._plans: dict[str, Plan] = {}
+        self._drive: Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]] | None = None
         _living_add(self)
 
     # Registration
@@ -123,14 +127,24 @@ class Runtime:
 
     def add(self, tool: Any, **options: Any) -> ToolSpec:
         """Register a tool: a function, an `HttpTool`, or a `ToolSpec`. Returns its `ToolSpec`."""
-        if isinstance(tool, ToolSpec):
-            spec = tool
-        elif hasattr(tool, "spec") and callable(tool.spec):
-            spec = tool.spec()
+        if isinstance(tool, ToolSpec) or (hasattr(tool, "spec") and callable(tool.spec)):
+            if options:
+                raise UsageError(
+                    f"add(..., {next(iter(options))}=...): declare it where the tool is made"
+                )
+            spec = tool if isinstance(tool, ToolSpec) else tool.spec()
         elif callable(tool):
             from failwise.tools import function_tool
 
-            spec = function_tool(tool, **options)
+            try:
+                spec = function_tool(tool, **options)
+            except TypeError as error:
+                if unknown := options.keys() - _keywords(function_tool):
+                    raise UsageError(
+                        f"tool(): unknown option {min(unknown)!r}; "
+                        f"options are {', '.join(sorted(_keywords(function_tool)))}"
+                    ) from error
+                raise
         else:
             raise UsageError(f"add({tool!r}): give a function, an HttpTool or a ToolSpec")
         if spec.name in self._tools and self._tools[spec.name] is not spec:
@@ -147,7 +161,8 @@ class Runtime:
 
     def _check_cycles(self, spec: ToolSpec) -> None:
         """A fallback that leads back to its own start would never end."""
-        seen, waiting = set(), list(spec.fallback)
+        seen: set[str] = set()
+        waiting = list(spec.fallback)
         while waiting:
             name = waiting.pop()
             if name == spec.name:
@@ -174,9 +189,9 @@ class Runtime:
     def errors(self, mapping: Mapping[type[BaseException], Any]) -> None:
         """Say what others' exceptions mean: ``{StockError: as_failure("business.conflict", ...)}``."""
         for kind, meaning in mapping.items():
-            if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            if not isinstance(kind, type):
                 raise UsageError(f"errors({kind!r}): the keys are exception types")
-            as_tool_error(meaning, kind("") if kind is Exception else None)
+            as_tool_error(meaning, None)
             self._errors[kind] = meaning
 
     def on_result(
@@ -184,6 +199,20 @@ class Runtime:
     ) -> Callable[[ToolResult[Any]], Any]:
         """Call back with every finished result. What it raises is logged and goes no further."""
         self._callbacks.append(callback)
+        return callback
+
+    def on_attempt(
+        self, callback: Callable[[Call, Attempt], Any]
+    ) -> Callable[[Call, Attempt], Any]:
+        """Call back with every failed attempt as soon as it is decided what follows.
+
+        With (call, attempt): the call as it was asked for, and the attempt with its failure and
+        decision; number 0 was not sent. A decision that leads nowhere (nobody could verify) is
+        followed by another one for the same attempt. What the callback raises is logged and goes
+        no further.
+        """
+        self._attempt_callbacks.append(callback)
+        self._judgement.logic.heard = self._heard
         return callback
 
     @property
@@ -218,22 +247,22 @@ class Runtime:
         return Run(self, id or self._new_id("run"), until, own, named=id is not None)
 
     @overload
-    async def call(
+    def call(
         self, tool: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
-    ) -> ToolResult[T]: ...
+    ) -> Coroutine[Any, Any, ToolResult[T]]: ...
     @overload
-    async def call(
+    def call(
         self, tool: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
-    ) -> ToolResult[T]: ...
+    ) -> Coroutine[Any, Any, ToolResult[T]]: ...
     @overload
-    async def call(
+    def call(
         self,
         tool: "str | Callable[..., Any]",
         raw: "str | bytes | Mapping[str, Any] | None" = None,
         /,
         **options: Any,
-    ) -> ToolResult[Any]: ...
-    async def call(self, tool: Any, /, *args: Any, **kwargs: Any) -> ToolResult[Any]:
+    ) -> Coroutine[Any, Any, ToolResult[Any]]: ...
+    def call(self, tool: Any, /, *args: Any, **kwargs: Any) -> Coroutine[Any, Any, ToolResult[Any]]:
         """Call a tool; a failed call comes back as data, never as an exception.
 
         By name with what the model wrote: ``call("search", '{"query": "shoes"}', call_id="call_7")``;
@@ -242,7 +271,10 @@ class Runtime:
         `policy` (rows for this call), `extra` (kept on the result), `raw` (model text for a
         function given by reference). Cancellation passes through, after the record is closed.
         """
-        return await self._call(tool, args, kwargs, None)
+        execution = self._begin(tool, args, kwargs, None)
+        if execution.run.named and execution.shares:
+            return shared_async(self, execution)
+        return (self._drive or self._async_driver())(execution)
 
     @overload
     def call_sync(
@@ -276,15 +308,20 @@ class Runtime:
         """`call_many` without a loop of one's own: each call in a thread."""
         return self._call_many_sync(calls, None)
 
-    async def _call(
+    def _call(
         self, tool: Any, args: tuple[Any, ...], options: dict[str, Any], run: Run | None
-    ) -> ToolResult[Any]:
-        from failwise.runtime.drive_async import drive
-
+    ) -> Coroutine[Any, Any, ToolResult[Any]]:
         execution = self._begin(tool, args, options, run)
         if execution.run.named and execution.shares:
-            return await shared_async(self, execution)
-        return await drive(execution)
+            return shared_async(self, execution)
+        return (self._drive or self._async_driver())(execution)
+
+    def _async_driver(self) -> "Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]]":
+        """The asyncio driver, imported by the first async call."""
+        from failwise.runtime.drive_async import drive
+
+        self._drive = drive
+        return drive
 
     def _call_sync(
         self, tool: Any, args: tuple[Any, ...], options: dict[str, Any], run: Run | None
@@ -338,12 +375,13 @@ class Runtime:
         """A call as data, with what belongs to it."""
         raw: Any
         if tool.__class__ is str:
-            spec = self._tools.get(tool)
-            if spec is None:
-                spec = self._judgement.unknown(tool)
-            raw, options = self._raw_of_name(tool, args, options)
+            spec = self._tools.get(tool) or self._judgement.unknown(tool)
+            if len(args) == 1 and (options.keys() == _CALL_ID or options.keys() <= _OPTIONS):
+                raw = args[0]
+            else:
+                raw, options = self._raw_of_name(tool, args, options)
         else:
-            name = tool.name if isinstance(tool, ToolSpec) else self._functions.get(tool)
+            name = self._name_of(tool)
             if name is None:
                 raise UsageError(
                     f"{getattr(tool, '__qualname__', tool)!r} is not a tool of this runtime: "
@@ -373,7 +411,8 @@ class Runtime:
             raw,
             call_id,
             run.id,
-            self._key(run, call_id) if given and run.named else call_id + "/" + self._prefix,
+            # A read has no effect to tell apart: its key only makes chance repeatable.
+            call_id if spec.read_only is True else self._key(run, call_id, bool(given)),
             now,
             clock.time() - now,
         )
@@ -383,29 +422,32 @@ class Runtime:
             call.observe = True
         if parent is not None or outer is not None:
             call.parent_id = parent.call_id if parent else outer.call.call_id  # type: ignore[union-attr]
-        if options:
+        if options and (len(options) > 1 or not given):
             call.truncated = bool(options.get("truncated", False))
             call.policy = options.get("policy")
             call.extra = options.get("extra")
-        execution = Execution(self, call, run)
+        plan = self._plans.get(spec.name) or self._plan(spec)
+        execution = Execution(self, call, run, plan)
         if execution.credential is not None and execution.credential.refresh is not None:
             call.can_refresh = True
         if self.confirm is not None:
             call.can_confirm = True
         return execution
 
+    def _name_of(self, tool: Any) -> str | None:
+        """The name under which a function or a `ToolSpec` is registered here."""
+        if isinstance(tool, ToolSpec):
+            return tool.name if tool.name in self._tools else None
+        try:
+            return self._functions.get(tool)
+        except TypeError:
+            return None  # unhashable
+
     def _raw_of_name(
         self, tool: str, args: tuple[Any, ...], options: Mapping[str, Any]
     ) -> tuple[Any, Mapping[str, Any]]:
-        if not options:
-            if len(args) == 1:
-                return args[0], options
-            if not args:
-                return {}, options
         if len(args) > 1:
             raise UsageError(f"call({tool!r}, ...): give one text or mapping of arguments")
-        if args and options.keys() <= _OPTIONS:
-            return args[0], options
         chosen = {key: value for key, value in options.items() if key in _OPTIONS}
         rest = {key: value for key, value in options.items() if key not in _OPTIONS}
         if args and rest:
@@ -420,8 +462,12 @@ class Runtime:
     def _raw_of_function(
         self, tool: Any, args: tuple[Any, ...], options: Mapping[str, Any]
     ) -> tuple[Any, Mapping[str, Any]]:
-        chosen = {key: value for key, value in options.items() if key in _OPTIONS}
-        rest = {key: value for key, value in options.items() if key not in _OPTIONS}
+        own: Any = ()
+        if not isinstance(tool, ToolSpec):
+            own = (self._tools[self._functions[tool]].schema or {}).get("properties") or ()
+        # A parameter of the function's own is meant as such, whatever our options are called.
+        chosen = {key: options[key] for key in options if key in _OPTIONS and key not in own}
+        rest = {key: options[key] for key in options if key not in chosen}
         if "raw" in chosen:
             return chosen["raw"], chosen
         if args:
@@ -440,7 +486,10 @@ class Runtime:
     def _new_id(self, kind: str) -> str:
         return f"{kind}-{self._prefix}-{next(self._counter)}"
 
-    def _key(self, run: Run, call_id: str) -> str:
+    def _key(self, run: Run, call_id: str, given: bool) -> str:
+        """Which effect this is: the same for a run's call id in every process, else its own."""
+        if not (given and run.named):
+            return self._new_id(call_id)
         from failwise.effects.identity import effect_key
 
         return effect_key(run.id, call_id)
@@ -461,6 +510,13 @@ class Runtime:
                     journal = option if isinstance(option, Journal) else Journal(option)
                     self._journal = journal
         return journal
+
+    def _plan(self, tool: ToolSpec) -> Plan:
+        """What is alike for every call of a tool, made at its first call."""
+        plan = Plan(tool, self._judgement.reader(tool).read)
+        if tool.name in self._tools:
+            self._plans[tool.name] = plan
+        return plan
 
     @property
     def owner(self) -> str:
@@ -515,6 +571,14 @@ class Runtime:
             except Exception:
                 logger.exception("on_result callback %r failed", callback)
         return result
+
+    def _heard(self, call: Call, attempt: Attempt) -> None:
+        """Tell whoever listens of a failed attempt."""
+        for callback in self._attempt_callbacks:
+            try:
+                callback(call, attempt)
+            except Exception:
+                logger.exception("on_attempt callback %r failed", callback)
 
     def _classify_late(self, answer: Answer, call: Call) -> Failure | None:
         return self._judgement.classify_late(answer, call)
@@ -597,6 +661,11 @@ class Runtime:
         trace: "TracebackType | None",
     ) -> None:
         await self.aclose()
+
+
+def _keywords(function: Callable[..., Any]) -> set[str]:
+    """The keyword options of a function."""
+    return set(getattr(function, "__kwdefaults__", None) or ())
 
 
 def _is_journal(option: Any) -> bool:

@@ -1,11 +1,12 @@
 """What one call knows of itself so far, and the results made from it. No steps, no decisions."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from failwise.vocabulary.codes import Code, category_of, lookup
 from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.kinds import Action, Effect, FixBy, StopReason, worst_effect
+from failwise.vocabulary.kinds import Action, Category, Effect, FixBy, StopReason, worst_effect
 from failwise.vocabulary.ports import Policy
 from failwise.vocabulary.result import Attempt, Decision, Repair, ToolResult
 from failwise.vocabulary.spec import Arguments, resolve_flag
@@ -19,6 +20,7 @@ class CallState:
     arguments: Arguments = {}  # noqa: RUF012 - replaced by `take`, never changed
     repairs: tuple[Repair, ...] = ()
     failure: Failure | None = None
+    heard: Callable[[Call, Attempt], None] | None = None
     key: str | None = None
     fingerprint = ""
     number = 0
@@ -143,6 +145,8 @@ class CallState:
         """Keep the decision with the attempt that it answers."""
         last = self.attempts[-1]
         self.attempts[-1] = replace(last, decision=decision)
+        if self.heard is not None and decision is not last.decision:
+            self.heard(self.call, self.attempts[-1])
 
     def clear_effects(self) -> None:
         """It certainly did not happen: earlier unknowns are no obstacle any more."""
@@ -154,6 +158,10 @@ class CallState:
 
     def _told(self, failure: Failure) -> Failure:
         details = {**(failure.details or {}), "read_only": self.read_only}
+        if self.idempotent:
+            details["idempotent"] = True
+        if self.keyed:
+            details["keyed"] = True
         return replace(failure, details=details)
 
     def own_failure(self, code: str, effect: Effect, wait: float | None = None) -> Failure:
@@ -305,6 +313,8 @@ class CallState:
         worst = worst_effect(failure.effect, self.effect, self.child_effect)
         if not self.read_only and worst is not failure.effect:
             failure = replace(failure, effect=worst)
+        if failure.category is Category.AUTH and failure.fix_by is FixBy.RUNTIME:
+            failure = replace(failure, fix_by=FixBy.OPERATOR)  # the runtime could not renew it
         details = dict(failure.details or {})
         details["fallbacks_left"] = self.fallbacks_left()
         if self.call.tool.verify is not None:

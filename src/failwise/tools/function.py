@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import CoroutineType
-from typing import Any
+from typing import Any, get_origin
 
 from failwise.tools.declarations import (
     callable_name,
@@ -129,10 +129,22 @@ def _sync_call(
     return call
 
 
+def _promises_plain(function: Callable[..., Any]) -> bool:
+    """Its return annotation promises plain data, so that there is nothing to drain."""
+    promised = getattr(function, "__annotations__", {}).get("return")
+    return (get_origin(promised) or promised) in _PLAIN
+
+
 def _async_call(
     function: Callable[..., Any], binding: Binding
 ) -> Callable[[Arguments, CallContext], Any]:
     bound = None if binding.direct else binding.call
+    if bound is None and inspect.iscoroutinefunction(function) and _promises_plain(function):
+
+        def call_directly(arguments: Arguments, context: CallContext) -> Any:
+            return function(**arguments)
+
+        return call_directly
 
     async def call_async(arguments: Arguments, context: CallContext) -> Any:
         value = function(**arguments) if bound is None else bound(arguments, context)

@@ -144,12 +144,14 @@ class Refused:
     """No leave. `code` below ``runtime.``; `wait` seconds until it may be given (None: unknown).
 
     `hold`: True when waiting that long and asking again is the right thing (a shared cool-down).
+    `cause` names the ``tool`` and ``code`` of the failure that stopped a chain.
     """
 
     code: str
     wait: float | None = None
     hold: bool = False
     reason: str = ""
+    cause: Mapping[str, Any] | None = None
 
 
 @dataclass(slots=True)

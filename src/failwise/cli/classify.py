@@ -1,0 +1,154 @@
+"""``failwise classify``: a log line or a pasted error, taken apart and judged."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, Final
+
+from failwise.cli import verdict
+from failwise.cli.inputs import answer_lines, lines, opened, read_text
+from failwise.cli.terminal import add_common, clean, console, facts, language, named, print_json, say
+from failwise.vocabulary.errors import UsageError
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.result import Language
+
+_FORM: Final = (
+    '{"id": "1", "kind": "text" | "http" | "tool_result" | "arguments", "input": {...}}'
+)
+_KINDS: Final = ("text", "http", "tool_result", "arguments")
+_SHOWN: Final = 100
+
+_EPILOG: Final = """\
+examples:
+  failwise classify "502 Bad Gateway: <html>..."
+  journalctl -u app -n 1 | failwise classify -
+  failwise classify --lines app.log --json
+
+With --jsonl each line {"id", "kind", "input"} is answered by one line {"id", "category", "retry",
+"effect", "retry_after_s", "fix_by", "code", "rule", "confidence"}; kind is text, http, tool_result or
+arguments ("repaired" in place of the last three).
+The exit code is 0 whatever was found; with --exit-code it is 1 when a failure was found."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("text", nargs="?", metavar="TEXT|FILE|-", help="what to read")
+    parser.add_argument("--lines", action="store_true", help="judge each line of the input alone")
+    parser.add_argument("--trail", action="store_true", help="show which rules spoke, and why one won")
+    parser.add_argument("--jsonl", metavar="FILE|-", help="answer JSON lines (see below)")
+    parser.add_argument("--exit-code", action="store_true", help="1 when a failure was found")
+    add_common(parser)
+    parser.epilog = _EPILOG
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Judge a text, each line of one, or JSON lines."""
+    if arguments.jsonl is not None:
+        return answer_lines(arguments.jsonl, answer, _FORM)
+    lang = language(arguments.lang)
+    if arguments.lines:
+        found = _each_line(arguments, lang)
+    else:
+        found = _one(arguments, lang)
+    return 1 if found and arguments.exit_code else 0
+
+
+def answer(case: Mapping[str, Any]) -> dict[str, Any]:
+    """The contract of ``--jsonl``: a case in, its verdict out. Raises `UsageError` for another kind."""
+    kind = case["kind"]
+    if kind not in _KINDS:
+        raise UsageError(f"kind {kind!r}: write one of {', '.join(_KINDS)}")
+    given = case["input"]
+    if not isinstance(given, Mapping):
+        raise UsageError(f"input is a JSON {type(given).__name__}; write {_FORM}")
+    if kind == "arguments":
+        from failwise.arguments.contract import answer as read
+
+        return {
+            "id": case.get("id"),
+            "category": "model_output",
+            "retry": "after_fix",
+            "effect": "not_sent",
+            "repaired": read(given)["arguments"],
+        }
+    from failwise.classify.contract import answer as judge
+
+    return judge(case)
+
+
+def _one(arguments: argparse.Namespace, lang: Language) -> bool:
+    from failwise.classify import classify_text
+
+    failure = classify_text(read_text(arguments.text), trail=arguments.trail)
+    if arguments.json:
+        print_json(_data(failure))
+        return failure is not None
+    out = console()
+    if failure is None:
+        out.print(say(lang, "no_failure"))
+        return False
+    out.print(facts(verdict.rows(failure, lang)))
+    if arguments.trail:
+        out.print()
+        out.print(say(lang, "trail"), style="bold")
+        out.print(facts(_trail(failure, lang)))
+    return True
+
+
+def _data(failure: Failure | None) -> dict[str, Any]:
+    """The failure as data, with the retry verdict beside it; a success says so."""
+    from failwise.classify.contract import retry_verdict
+
+    if failure is None:
+        return {"failed": False, "category": "success", "code": None, "retry": "no"}
+    return {"failed": True, "retry": retry_verdict(failure), **failure.to_dict()}
+
+
+def _trail(failure: Failure, lang: Language) -> Iterator[tuple[str, object]]:
+    trail = failure.detail("trail") or {}
+    evidence = trail.get("evidence") or {}
+    yield "", ", ".join(f"{name}={value}" for name, value in evidence.items())
+    for row in trail.get("spoke") or ():
+        yield (
+            say(lang, "spoke"),
+            f"{row.get('rule')} → {row.get('code')} ({say(lang, 'strength')} {row.get('strength')})",
+        )
+    yield say(lang, "winner"), trail.get("winner")
+    yield say(lang, "why"), trail.get("why")
+
+
+def _each_line(arguments: argparse.Namespace, lang: Language) -> bool:
+    from rich.table import Table
+    from rich.text import Text
+
+    from failwise.classify.contract import retry_verdict
+
+    name = arguments.text or "-"
+    table = Table(box=None, pad_edge=False)
+    for column in ("line", "code", "effect", "retry", "message"):
+        table.add_column(say(lang, column), justify="right" if column == "line" else "left")
+    seen = found = 0
+    with opened(name) as file:
+        for number, failure in _failures(file):
+            seen = number
+            if failure is None:
+                continue
+            found += 1
+            if arguments.json:
+                print_json({"line": number, **_data(failure)})
+            else:
+                table.add_row(
+                    str(number),
+                    failure.code,
+                    named(lang, "effect", failure.effect.value).partition(":")[0].partition("：")[0],
+                    named(lang, "retry", retry_verdict(failure)),
+                    Text(clean(failure.message[:_SHOWN])),
+                )
+    if not arguments.json:
+        console().print(table if found else say(lang, "no_failures", lines=seen))
+    return found > 0
+
+
+def _failures(file: IO[bytes]) -> Iterator[tuple[int, Failure | None]]:
+    from failwise.classify import classify_text
+
+    for number, line in lines(file):
+        yield number, classify_text(line) if line and line.strip() else None

@@ -1,0 +1,305 @@
+"""``failwise.toml``: a runtime with tools, credentials, policy, guards, profiles and journal.
+
+`load` is the door. The file's sections are described in ``docs/configuration.md``; paths in it count
+from its folder, and that folder is put on the import path, so that its functions are found.
+"""
+
+import difflib
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from failwise.cli.places import line_of
+from failwise.vocabulary.errors import ConfigurationError, UsageError
+from failwise.vocabulary.records import record
+
+if TYPE_CHECKING:
+    from failwise.guards import MemoryGuards
+    from failwise.journal.journal import Journal
+    from failwise.runtime.runtime import Runtime
+    from failwise.vocabulary.spec import ToolSpec
+
+NAME: Final = "failwise.toml"
+_SIZE_LIMIT: Final = 10_000_000
+_SECTIONS: Final = (
+    "tools", "credentials", "policy", "guards", "profiles", "redaction", "journal",
+)  # fmt: skip
+_JOURNAL: Final = ("path", "retention_days", "retention_rows")
+_CREDENTIAL: Final = ("env", "function", "refresh")
+
+
+def load(path: "str | os.PathLike[str]" = NAME) -> "Runtime":
+    """A runtime as the file says, its tools and credentials registered; nothing is opened yet.
+
+    Raises `ConfigurationError` naming file and line, and what to write instead.
+    """
+    return read(path).runtime()
+
+
+def read(path: "str | os.PathLike[str]" = NAME) -> "Configuration":
+    """The file, read and its sections known. Raises `ConfigurationError`."""
+    import tomllib
+
+    name = os.fspath(path)
+    try:
+        if os.path.getsize(name) > _SIZE_LIMIT:
+            raise ConfigurationError(f"larger than {_SIZE_LIMIT} bytes", file=name)
+        text = Path(name).read_text("utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"cannot be read ({error.strerror}); write one with [tools.NAME] tables, or name "
+            "another with --config",
+            file=name,
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"not UTF-8: {error}", file=name) from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"line (\d{1,9})", str(error))
+        line = int(found[1]) if found else None
+        raise ConfigurationError(f"not TOML: {error}", file=name, line=line) from error
+    configuration = Configuration(name, text, data)
+    for section, value in data.items():
+        configuration.known(section, _SECTIONS, section)
+        if not isinstance(value, Mapping):
+            raise configuration.error(f"write a table: [{section}]", section)
+    return configuration
+
+
+@record
+class Configuration:
+    """A configuration file: its `name`, its `text` for line numbers, its tables."""
+
+    name: str
+    text: str
+    data: Mapping[str, Any]
+
+    def runtime(self) -> "Runtime":
+        """The runtime it describes. Raises `ConfigurationError`."""
+        from failwise.runtime.runtime import Runtime
+
+        self._redaction()
+        runtime = Runtime(
+            self._journal(),
+            policy=self.policy(),
+            profiles=self._profiles(),
+            guards=self._guards(),
+        )
+        credentials = self.data.get("credentials", {})
+        for name, table in credentials.items():
+            self._credential(runtime, name, table)
+        for spec in self.tools():
+            if spec.credential is not None and spec.credential not in credentials:
+                raise self.error(
+                    f"[tools.{spec.name}]: there is no [credentials.{spec.credential}]: add it, "
+                    f'with env = "VARIABLE" or function = "module:name"',
+                    *("tools", spec.name, "credential"),
+                )
+            runtime.add(spec)
+        return runtime
+
+    def tools(self) -> "list[ToolSpec]":
+        """The tools of the ``[tools.NAME]`` tables."""
+        from failwise.tools import tools_from_config
+
+        folder = str(self.folder.resolve())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        return tools_from_config(self.data.get("tools", {}), file=self.name)
+
+    def policy(self) -> Any:
+        """What `Runtime(policy=)` takes: a preset, a path, or the section's own tables, checked."""
+        from failwise.policy import load as load_policy
+
+        section = self.data.get("policy")
+        if section is None:
+            return None
+        if "file" in section:
+            if len(section) > 1:
+                other = next(key for key in section if key != "file")
+                raise self.error(
+                    f"[policy]: file and {other} exclude each other: move {other} into the file",
+                    *("policy", other),
+                )
+            path = self.path("policy", "file")
+            load_policy(path)
+            return path
+        try:
+            load_policy(section)
+        except ConfigurationError as error:
+            place = _fault(section, load_policy)
+            raise self.error(f"[policy]: {error.reason}", "policy", *place) from error
+        return section
+
+    @property
+    def folder(self) -> Path:
+        """The file's folder, from which paths in it count."""
+        return Path(self.name).parent
+
+    def path(self, *place: str) -> Path:
+        """A path that stands in the file, counted from its folder."""
+        value: Any = self.data
+        for key in place:
+            value = value[key]
+        if not isinstance(value, str) or not value:
+            raise self.error(f"{place[-1]} = {value!r}: write a path", *place)
+        return self.folder / Path(value).expanduser()
+
+    def error(self, reason: str, *place: str) -> ConfigurationError:
+        """An error about the key at `place`."""
+        return ConfigurationError(reason, file=self.name, line=line_of(self.text, *place))
+
+    def known(self, key: str, allowed: Collection[str], *place: str) -> None:
+        """Refuse a key that means nothing. Raises `ConfigurationError` with the nearest that does."""
+        if key in allowed:
+            return
+        near = difflib.get_close_matches(key, allowed, 1)
+        told = f"did you mean {near[0]}?" if near else f"known are {', '.join(allowed)}"
+        raise self.error(f"unknown key {key!r}: {told}", *place)
+
+    def _journal(self) -> "Journal | Path | None":
+        section = self.data.get("journal")
+        if section is None:
+            return None
+        for key in section:
+            self.known(key, _JOURNAL, "journal", key)
+        place = section.get("path")
+        path = self.path("journal", "path") if place not in (None, ":memory:") else place
+        kept = {key: value for key, value in section.items() if key != "path"}
+        if not kept and path != ":memory:":
+            return path
+        from failwise.journal.journal import Journal
+
+        for key, value in kept.items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                raise self.error(f"{key} = {value!r}: write a number above 0", "journal", key)
+        return Journal(path, **kept)
+
+    def _guards(self) -> "MemoryGuards | None":
+        section = self.data.get("guards")
+        if section is None:
+            return None
+        from failwise.guards import MemoryGuards, default_settings, read_settings
+        from failwise.runtime.clock import SystemClock
+
+        settings = read_settings(
+            section, file=self.name, text=self.text, base=default_settings()
+        )
+        return MemoryGuards(SystemClock(), settings)
+
+    def _profiles(self) -> tuple[Path, ...]:
+        section = self.data.get("profiles", {})
+        for key in section:
+            self.known(key, ("paths",), "profiles", key)
+        paths = section.get("paths", [])
+        if not _are_texts(paths):
+            raise self.error(
+                'paths: write a list of files or folders, such as ["profiles"]',
+                *("profiles", "paths"),
+            )
+        found = tuple(self.folder / Path(path).expanduser() for path in paths)
+        for path in found:
+            if not path.exists():
+                raise self.error(f"paths: {path} does not exist", "profiles", "paths")
+        return found
+
+    def _redaction(self) -> None:
+        section = self.data.get("redaction", {})
+        for key in section:
+            self.known(key, ("secrets",), "redaction", key)
+        names = section.get("secrets", [])
+        if not _are_texts(names):
+            raise self.error(
+                'secrets: write names of environment variables, such as ["DB_PASSWORD"]; never '
+                "the values",
+                *("redaction", "secrets"),
+            )
+        from failwise.redaction import default
+
+        for name in names:
+            if value := os.environ.get(name):
+                default().add_secret(value)
+
+    def _credential(self, runtime: "Runtime", name: str, table: Any) -> None:
+        place = ("credentials", name)
+        if not isinstance(table, Mapping):
+            raise self.error(f'write a table: [credentials.{name}] with env = "VARIABLE"', *place)
+        for key in table:
+            self.known(key, _CREDENTIAL, *place, key)
+        if ("env" in table) == ("function" in table):
+            raise self.error(
+                f'[credentials.{name}]: give either env = "VARIABLE" or function = "module:name"',
+                *place,
+            )
+        given: Any
+        if "env" in table:
+            variable = table["env"]
+            given = os.environ.get(variable) if isinstance(variable, str) else None
+            if not given:
+                raise self.error(
+                    f"[credentials.{name}]: the environment has no {variable!r}: export it first "
+                    "(the value itself never stands in this file)",
+                    *(*place, "env"),
+                )
+        else:
+            given = self._function(*place, "function", path=table["function"])
+        refresh = table.get("refresh")
+        runtime.credential(
+            name,
+            given,
+            refresh=self._function(*place, "refresh", path=refresh) if refresh is not None else None,
+        )
+
+    def _function(self, *place: str, path: Any) -> Callable[..., Any]:
+        """What an import path such as ``package.module:name`` names."""
+        import pkgutil
+
+        where = f"[{'.'.join(place[:-1])}]: {place[-1]} = {path!r}"
+        if not isinstance(path, str) or ":" not in path:
+            raise self.error(f'{where}: write an import path, "module:name"', *place)
+        folder = str(self.folder.resolve())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        try:
+            found = pkgutil.resolve_name(path)
+        except Exception as error:
+            raise self.error(
+                f"{where} cannot be imported ({type(error).__name__}: {error}): check the path; "
+                "modules beside this file and on PYTHONPATH are found",
+                *place,
+            ) from error
+        if not callable(found):
+            raise self.error(f"{where} is no function", *place)
+        function: Callable[..., Any] = found
+        return function
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
+
+
+def _fault(
+    tables: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object]
+) -> tuple[str, ...]:
+    """The place of the smallest part that is wrong by itself."""
+    place: tuple[str, ...] = ()
+    part: Any = tables
+    while isinstance(part, Mapping):
+        for key, value in part.items():
+            whole: Any = value
+            for name in reversed((*place, key)):
+                whole = {name: whole}
+            try:
+                check(whole)
+            except UsageError:
+                place, part = (*place, key), value
+                break
+            except AttributeError:  # not a table where one must be
+                return (*place, key)
+        else:
+            break
+    return place

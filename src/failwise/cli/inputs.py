@@ -1,0 +1,116 @@
+"""What commands read: a text, a file or standard input; and JSON lines, one at a time."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any, Final
+
+from failwise.cli.terminal import print_json
+from failwise.vocabulary.errors import UsageError
+
+TEXT_LIMIT: Final = 10_000_000
+"""Bytes of one text."""
+LINE_LIMIT: Final = 4_000_000
+"""Bytes of one JSON line."""
+_LOOKS_LIKE_A_FILE = re.compile(r"[\w./\\~-]{1,200}\.(?:log|txt|out|err|jsonl?|html?|toml|ya?ml)")
+
+
+def read_text(given: str | None, what: str = "TEXT") -> str:
+    """The text meant by an argument: itself, a file's content, or standard input (``-`` or none).
+
+    Raises `UsageError` where there is nothing to read, or more than `TEXT_LIMIT` bytes.
+    """
+    if given is None and sys.stdin.isatty():
+        raise UsageError(f"nothing to read: give {what}, a file, or - for standard input")
+    if given is None or given == "-":
+        return _bounded(_standard_input(), "standard input")
+    if os.path.isfile(given):
+        with opened(given) as file:
+            return _bounded(file, given)
+    if _LOOKS_LIKE_A_FILE.fullmatch(given):
+        raise UsageError(f"{given}: there is no such file")
+    return given
+
+
+def opened(path: str) -> IO[bytes]:
+    """A file, or standard input for ``-``, to read bytes from. Raises `UsageError`."""
+    if path == "-":
+        return _standard_input()
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror})") from error
+
+
+def _standard_input() -> IO[bytes]:
+    return sys.stdin.buffer
+
+
+def _bounded(file: IO[bytes], name: str) -> str:
+    data = file.read(TEXT_LIMIT + 1)
+    if len(data) > TEXT_LIMIT:
+        raise UsageError(f"{name} is larger than {TEXT_LIMIT} bytes: give the part that matters")
+    return data.decode("utf-8", "replace")
+
+
+def lines(file: IO[bytes]) -> Iterator[tuple[int, str | None]]:
+    """The lines with their numbers, as they come; None for one above `LINE_LIMIT` bytes."""
+    number = 0
+    while line := file.readline(LINE_LIMIT + 1):
+        number += 1
+        if len(line) <= LINE_LIMIT:
+            yield number, line.decode("utf-8", "replace").rstrip("\r\n")
+            continue
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LINE_LIMIT + 1)
+        yield number, None
+
+
+def answer_lines(
+    path: str, answer: Callable[[Mapping[str, Any]], Mapping[str, Any]], form: str
+) -> int:
+    """Answer each JSON line of a file with one line, as it comes; gives the exit code.
+
+    A line that cannot be answered gets ``{"id", "error"}``, so that answers stay in step; then the
+    code is 2. `form` says how a line is written.
+    """
+    wrong, first = 0, ""
+    with opened(path) as file:
+        for number, line in lines(file):
+            if line is not None and not line.strip():
+                continue
+            name = None
+            try:
+                case = _object(line, form)
+                name = case.get("id")
+                reply = answer(case)
+            except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
+                reason = f"line {number}: {_reason(error, form)}"
+                wrong, first = wrong + 1, first or reason
+                reply = {"id": name, "error": reason}
+            print_json(reply)
+    if wrong:
+        raise UsageError(f"{wrong} of the lines could not be answered; the first: {first}")
+    return 0
+
+
+def _object(line: str | None, form: str) -> Mapping[str, Any]:
+    if line is None:
+        raise UsageError(f"longer than {LINE_LIMIT} bytes")
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"not JSON ({error}); write {form}") from error
+    if not isinstance(data, Mapping):
+        raise UsageError(f"a JSON {type(data).__name__}; write {form}")
+    return data
+
+
+def _reason(error: Exception, form: str) -> str:
+    if isinstance(error, UsageError):
+        return str(error)
+    if isinstance(error, KeyError):
+        return f"{error} is missing; write {form}"
+    return f"{error}; write {form}"

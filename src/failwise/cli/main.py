@@ -1,0 +1,119 @@
+"""The `failwise` command: finds the command's module, runs it, turns errors into exit codes.
+
+Exit codes: 0 ok; 1 a call failed, a goal was missed, something was found; 2 wrong usage or
+configuration, with what to do; 130 interrupted; 141 whoever read the output went away.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from failwise._version import __version__
+from failwise.vocabulary.errors import FailwiseError
+
+OK: Final = 0
+FOUND: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+BROKEN_PIPE: Final = 141
+
+COMMANDS: Final = {
+    "demo": "watch an agent's tool calls meet real faults",
+    "call": "run your own tools and calls from a file",
+    "classify": "say what a log line or a pasted error means",
+    "arguments": "read what a model sent for a tool, and repair what has one reading",
+    "redact": "take secrets out of a text",
+    "report": "count what a journal holds: rates, shares, latency, retries",
+    "effects": "list effects that may have happened, and settle them",
+    "policy": "show each value of the policy in force, and where it comes from",
+    "profiles": "list, show and check provider profiles",
+    "tls": "say what is wrong with a TLS peer",
+    "codes": "the registry of codes: what each means and what cures it",
+}
+"""The commands; each is the module of its name, imported only when it is asked for."""
+
+_EPILOG: Final = """\
+exit codes: 0 ok · 1 a call failed, a goal was missed, something was found · 2 wrong usage or
+configuration · 130 interrupted · 141 the reader of the output went away
+
+language: --lang en|zh, else FAILWISE_LANG, else the locale"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line with the way to the help."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}; see `{self.prog} --help`\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; gives its exit code. Never raises for what a user did wrong."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    _speak_utf8()
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_output()
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except FailwiseError as error:
+        print(f"failwise: {error}", file=sys.stderr)  # noqa: T201
+        return USAGE
+    return code
+
+
+def _run(argv: list[str]) -> int:
+    parser = _Parser(
+        prog="failwise",
+        description="A tool runtime for AI agents in which a failure is data, not an exception.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"failwise {__version__}")
+    wanted = next((word for word in argv if not word.startswith("-")), "")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    for name, what in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=what,
+            description=f"{what[0].upper()}{what[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if name == wanted:
+            module = importlib.import_module(f"failwise.cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(main=module.main)
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as ended:  # argparse has said why
+        return ended.code if isinstance(ended.code, int) else USAGE
+    if arguments.command is None:
+        parser.print_help()
+        return OK
+    code: int = arguments.main(arguments)
+    return code
+
+
+def _speak_utf8() -> None:
+    """Whatever the locale, Chinese and JSON lines leave as UTF-8; half a character as its escape."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _silence_output() -> None:
+    """Nobody reads any more: what is still buffered must not complain at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""What every command shares: language, words, the console, JSON out."""
+
+import argparse
+import functools
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any, cast
+
+from failwise.vocabulary.result import Language
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+_PIPED_WIDTH = 120
+_LOCALE = ("FAILWISE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
+
+
+def add_common(parser: argparse.ArgumentParser, *, json_help: str = "print JSON") -> None:
+    """The options that every command has: ``--json`` and ``--lang``."""
+    parser.add_argument("--json", action="store_true", help=json_help)
+    add_language(parser)
+
+
+def add_language(parser: argparse.ArgumentParser) -> None:
+    """The option ``--lang``."""
+    parser.add_argument("--lang", choices=("en", "zh"), help="language of what people read")
+
+
+def language(given: str | None) -> Language:
+    """The language to speak: as given, else the first of FAILWISE_LANG and the locale that is set."""
+    found = given or next(filter(None, map(os.environ.get, _LOCALE)), "")
+    return "zh" if found.lower().startswith("zh") else "en"
+
+
+@functools.cache
+def _all_words() -> Mapping[str, Mapping[str, str]]:
+    import tomllib
+
+    text = resources.files("failwise.cli").joinpath("words.toml").read_text("utf-8")
+    return cast("Mapping[str, Mapping[str, str]]", tomllib.loads(text))
+
+
+def say(lang: Language, sentence: str, /, **facts: object) -> str:
+    """A sentence of ``words.toml``, filled in."""
+    return _all_words()[lang][sentence].format(**facts)
+
+
+def named(lang: Language, kind: str, value: str) -> str:
+    """What a word of a closed vocabulary (``effect``, ``retry``, ...) is called; itself if unknown."""
+    return _all_words()[lang].get(f"{kind}_{value}", value)
+
+
+def console(*, error: bool = False) -> "Console":
+    """Where people read. Not a terminal: 120 columns, no colours."""
+    from rich.console import Console
+
+    made = Console(stderr=error, highlight=False, emoji=False, markup=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _PIPED_WIDTH
+    return made
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> "Table":
+    """Names and values, one a line; what has no value is left out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        if value is not None and value != "":
+            table.add_row(Text(name), value if isinstance(value, Text) else Text(clean(str(value))))
+    return table
+
+
+def clean(text: str) -> str:
+    """Text of others as it may be shown: no control characters, which could steer the terminal."""
+    return "".join(
+        character if character.isprintable() or character in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for character in text
+    )
+
+
+def print_json(data: Any) -> None:
+    """One JSON value on one line, at once."""
+    sys.stdout.write(json.dumps(data, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.flush()
