@@ -50,6 +50,15 @@ SUCCESSES: list[Any] = [
     {"took": 504, "timed_out": False, "hits": {"total": 0}},
     {"message": "Order created"},
     {"FailedRecordCount": 0, "Records": []},
+    {"result": "fail", "student": "Bob", "course": "Math"},
+    {"message": "Your session will expire in 5 minutes", "user": {"id": 1}},
+    {"choices": [{"message": {"content": "Error: timeout"}, "finish_reason": "stop"}]},
+    {"status": 404, "url": "https://x.example/broken-link", "checked": True},
+    {"code": "SAVE20", "discount": 20, "message": "Coupon"},
+    {"title": "Bad Gateway", "author": "X", "type": "book"},
+    {"base_resp": {"status_code": 0, "status_msg": "success"}, "data": {"x": 1}},
+    {"events": [{"type": "error", "message": "x"}]},
+    {"content": "Traceback (most recent call last): ..."},
 ]
 
 
@@ -81,6 +90,10 @@ FAILURES: list[tuple[Any, str, str]] = [
     ({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Unknown tool: foo"}}, "model_output.unknown_tool", "not_sent"),
     ({"exit_code": 1, "stderr": "bash: foo: command not found", "stdout": ""}, "tool.missing_dependency", "not_sent"),
     ({"message": "User not found"}, "business.not_found", "rejected"),
+    ({"base_resp": {"status_code": 1004, "status_msg": "login fail"}}, "auth.invalid_credential", "rejected"),
+    ({"errno": 110, "error": "user not login"}, "auth.invalid_credential", "rejected"),
+    ({"cod": "404", "message": "city not found"}, "business.not_found", "rejected"),
+    ({"error": True, "message": "Invalid symbol: X"}, "invalid_request.parameter", "rejected"),
     ({"error": "", "response": "{'message': \"Endpoint '/x' does not exist\"}"}, "invalid_request.endpoint_not_found", "rejected"),
 ]  # fmt: skip
 
@@ -186,6 +199,9 @@ TEXTS_THAT_FAILED = [
     "失败：没有权限",
     "cat: x.txt: No such file or directory",
     "404 page not found",
+    "API request failed: 401 Unauthorized",
+    "<tool_use_error>File has not been read yet.</tool_use_error>",
+    "Tool execution failed: ECONNREFUSED 127.0.0.1:3000",
     'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\nKeyError: 1',
 ]
 TEXTS_THAT_WORKED = [
@@ -197,6 +213,12 @@ TEXTS_THAT_WORKED = [
     "Weather for Errorville: sunny",
     "WARNING: Retrying after ReadTimeoutError\nSuccessfully installed requests-2.32.3",
     "Error handling in Go: use errors.Is and errors.As",
+    "Errors: 0\nWarnings: 2",
+    "Error rate: 0.5%",
+    "超时空要爱 (1998) 电影",
+    "import requests\ntry:\n    requests.get(url)\nexcept requests.Timeout:\n    print('timed out')",
+    "commit abc123\n    Fix timeout error in client",
+    "Search results:\n1. How to fix 'connection refused' errors\n2. Timeout guide",
 ]
 
 
@@ -227,3 +249,15 @@ def test_flagged_result_is_a_failure_even_if_nobody_knows_which() -> None:
         )
         is None
     )
+
+
+def test_redirects_that_nobody_followed() -> None:
+    """A redirect to a login is a credential that does not hold; elsewhere a wrong address, where an answer was due."""
+    login = RecordedAnswer(302, {"location": "https://a.example/login?next=/x"}, "")
+    moved = RecordedAnswer(301, {"location": "https://a.example/v2/x"}, "", expects_json=True)
+    seen = RecordedAnswer(304, {"location": "/login"}, "")
+    codes = [
+        failure and failure.code
+        for failure in (CLASSIFIER.classify(from_response(one)) for one in (login, moved, seen))
+    ]
+    assert codes == ["auth.invalid_credential", "invalid_request.endpoint_not_found", None]

@@ -145,6 +145,23 @@ def test_kinds(error: BaseException, code: str, effect: Effect) -> None:
     assert failure.exception is error
 
 
+def test_a_time_limit_of_asyncio_is_no_cancellation() -> None:
+    """`asyncio.timeout` raises from a `CancelledError`: it is a time limit all the same."""
+
+    async def slow() -> None:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(5)
+
+    failure = classify_exception(raised(lambda: asyncio.run(slow())))
+    assert (failure.code, failure.transient) == ("network.timeout", True)
+
+
+def test_a_group_is_its_deepest_known_member() -> None:
+    """An exception group says what its members say."""
+    group = ExceptionGroup("unhandled errors in a TaskGroup", [httpx.ReadTimeout("slow")])
+    assert classify_exception(group).code == "network.read_timeout"
+
+
 def test_json_and_processes() -> None:
     """An answer that is not JSON is parsing; a command that failed is the tool."""
     assert classify_exception(raised(lambda: json.loads("<html>"))).category == "parsing"
@@ -259,6 +276,7 @@ def test_trail_on_demand() -> None:
     assert trail["winner"] == shown.rule == "status.403"
     assert trail["evidence"]["status"] == 403
     assert trail["why"]
+    assert trail["read_only"] is False
     json.dumps(trail)
 
 

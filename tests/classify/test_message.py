@@ -41,6 +41,10 @@ def test_large_page_is_reduced_to_its_title() -> None:
         ("服务器错误 502: !doctype htmlhtml lang", "服务器错误 502"),
         ("boom\n    at Object.fetch (node:internal:1:2)\n    at x (y:1)", "boom"),
         ("a < b", "a ‹ b"),
+        (
+            "<urlopen error [Errno 111] Connection refused>",
+            "‹urlopen error [Errno 111] Connection refused›",
+        ),
     ],
 )
 def test_noise_is_taken_off(text: str, clean: str) -> None:

@@ -54,10 +54,10 @@ class Classifier:
     ) -> Failure | None:
         """The failure that the evidence shows, or None: it was a success.
 
-        `tool` goes into the fingerprint; `profile` names the provider's profile; `read_only`
-        tools have no side effect, which changes no verdict, only who is asked to look at a
-        partial answer. `trail=True` puts what was found, what spoke and why it won into
-        ``details["trail"]``. Raises `UsageError` for a profile that does not exist, else nothing.
+        `tool` goes into the fingerprint; `profile` names the provider's profile. `trail=True` puts
+        what was found, what spoke and why it won into ``details["trail"]``, with `read_only` beside
+        it: reads and writes get the same verdict, what follows from the effect is the policy's.
+        Raises `UsageError` for a profile that does not exist, else nothing.
         """
         if evidence.inner is not None:
             return self._inner(evidence)
@@ -111,7 +111,7 @@ class Classifier:
         details = details_of(evidence, judgement, redactor)
         code = _refined(finding, details)
         if trail:
-            details["trail"] = trail_of(evidence, judgement, redactor)
+            details["trail"] = {**trail_of(evidence, judgement, redactor), "read_only": read_only}
         precision, samples = confidence(finding)
         provider_code = _provider_code(finding, judgement)
         status = _status(evidence, judgement)

@@ -20,6 +20,7 @@ from failwise.classify.verdicts import (
     page_findings,
     partial,
     problem_finding,
+    redirect_finding,
     shape_finding,
     stated,
     unclassified,
@@ -126,6 +127,9 @@ class _Case:
         self._read_shape(status)
         if status is not None and status >= 400:
             return self._failed_answer(status, [])
+        moved = redirect_finding(self.evidence)
+        if moved is not None:
+            return self._over(moved, "a redirect where an answer was due")
         return self._good_status()
 
     def value(self) -> Judgement:
@@ -319,10 +323,12 @@ class _Case:
         shape = self.shape
         spoken = self.evidence.text or " ".join(fact.text for fact in self.evidence.exceptions)
         if self.evidence.source == "exception":
-            spoken = (
-                "\n".join(f"{fact.name}: {fact.text}" for fact in self.evidence.exceptions)
-                or spoken
-            )
+            # A class of known kind has spoken through its kind; only an unknown one is read as words.
+            lines = [
+                fact.text if fact.kind else f"{fact.name}: {fact.text}"
+                for fact in self.evidence.exceptions
+            ]
+            spoken = "\n".join(line for line in lines if line) or spoken
         return f"{spoken}\n{words_of(shape.code)}" if shape is not None and shape.code else spoken
 
     def _answer_texts(self) -> list[Finding]:

@@ -13,7 +13,10 @@ MESSAGE_LIMIT: Final = 300
 SNIPPET_LIMIT: Final = 500
 _READ: Final = 4_096
 
-_TAG: Final = re.compile(r"<(?:!|/?[A-Za-z])[^<>]{0,1000}>")
+_TAG: Final = re.compile(
+    r"<(?:!(?:--|doctype)[^<>]{0,1000}|/?[A-Za-z][A-Za-z0-9:-]{0,30}(?:\s[^<>]{0,1000}=[^<>]{0,1000})?\s{0,8}/?)>",
+    re.IGNORECASE,
+)
 _LOST_PAGE: Final = re.compile(
     r"[<\s]*!?\s?doctype\s{0,8}html.*|<\s?html.*", re.IGNORECASE | re.DOTALL
 )

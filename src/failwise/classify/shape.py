@@ -26,7 +26,7 @@ _ENVELOPE: Final = frozenset(
      "description", "detail", "details", "info", "infocode", "reason", "type", "title", "cod", "respcode", "resultcode", "returncode", "status_msg", "retmsg", "resultmsg", "respmsg", "returnmsg", "isok", "timestamp", "time",
      "ts", "ttl", "path", "trace", "trace_id", "traceid", "request_id", "requestid", "request-id", "log_id",
      "logid", "rid", "hostid", "documentation_url", "doc_url", "help", "link", "links", "retcode",
-     "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "status_msg", "retmsg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "parameters", "s", "v", "p", "d",
+     "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "parameters", "s", "v", "p", "d",
      "meta", "version", "method", "instance", "charge", "count", "took", "id", "jsonrpc", "localizedmessage",
      "retry_after", "field", "param", "fields", "cause", "stack", "exception", "messages", "warnings",
      "errortype", "subcode", "policyname", "category", "correlationid", "output", "response", "body"}

@@ -15,6 +15,9 @@ from failwise.vocabulary.kinds import Effect, FixBy
 PAGE_TEXT: Final = 2_000
 """Characters of a page that are looked at for words."""
 _CLEAR: Final = 80
+_LOGIN: Final = re.compile(
+    r"(?<![a-z])(?:log-?in|sign-?in|sso|oauth2?|saml|cas)(?![a-z])", re.IGNORECASE
+)
 _TAG: Final = re.compile(r"<[^<>]{0,500}>")
 _PROBLEMS: Final = {
     "html": "parsing.html_instead_of_json",
@@ -59,6 +62,21 @@ def page_findings(evidence: Evidence) -> list[Finding]:
     for finding in found:
         finding.effect = Effect.UNKNOWN
     return found
+
+
+def redirect_finding(evidence: Evidence) -> Finding | None:
+    """A redirect that nobody followed: to a login it is a credential that does not hold; anywhere
+    else it is a wrong address, but only where the tool promised an answer."""
+    status = evidence.status or 0
+    if not 300 <= status < 400 or status == 304:
+        return None
+    if _LOGIN.search(evidence.headers.get("location", "")[:2_000]):
+        code = "auth.invalid_credential"
+    elif evidence.expects_json:
+        code = "invalid_request.endpoint_not_found"
+    else:
+        return None
+    return Finding(f"status.{status}", code, Effect.REJECTED, 80, "status")
 
 
 def problem_finding(evidence: Evidence) -> Finding | None:

@@ -39,7 +39,9 @@ def main(arguments: argparse.Namespace) -> int:
 
         return answer_lines(arguments.jsonl, answer, _FORM)
     if arguments.schema is None:
-        raise UsageError("arguments: give --schema FILE (the tool's JSON Schema), or --jsonl FILE|-")
+        raise UsageError(
+            "arguments: give --schema FILE (the tool's JSON Schema), or --jsonl FILE|-"
+        )
     from failwise.arguments import ArgumentReader
 
     lang = language(arguments.lang)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from failwise.cli.configuration import NAME, load
 from failwise.cli.inputs import LINE_LIMIT, lines, opened
 from failwise.cli.live import watch
-from failwise.cli.terminal import add_common, clean, console, language, print_json, say
+from failwise.cli.terminal import add_common, clean, console, language, print_json, say, table
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.records import record
@@ -179,20 +179,17 @@ class _Screen:
         )
 
     def summary(self, results: Sequence[ToolResult[Any]], file: str, journal: str) -> None:
-        from rich.table import Table
         from rich.text import Text
 
         lang = self._lang
         if not results:
             self._print(say(lang, "nothing_to_call", file=file), "")
             return
-        table = Table()
-        for column in ("tool", "call_id", "result", "effect", "requests", "duration", "next"):
-            right = column in ("requests", "duration")
-            table.add_column(say(lang, column), justify="right" if right else "left")
+        columns = ("tool", "call_id", "result", "effect", "requests", "duration", "next")
+        shown = table(*(say(lang, column) for column in columns), right=(4, 5))
         for result in results:
             effect = result.effect
-            table.add_row(
+            shown.add_row(
                 Text(clean(result.tool_name)),
                 Text(clean(result.call_id)),
                 Text(self._outcome(result), style="green" if result.success else "red"),
@@ -202,7 +199,7 @@ class _Screen:
                 result.suggested_action.value if result.suggested_action else "",
             )
         self._out.print()
-        self._out.print(table)
+        self._out.print(shown)
         failed = [result for result in results if not result.success]
         if failed:
             self._print(say(lang, "for_user"), "bold")

@@ -6,14 +6,22 @@ from typing import IO, Any, Final
 
 from failwise.cli import verdict
 from failwise.cli.inputs import answer_lines, lines, opened, read_text
-from failwise.cli.terminal import add_common, clean, console, facts, language, named, print_json, say
+from failwise.cli.terminal import (
+    add_common,
+    clean,
+    console,
+    facts,
+    language,
+    named,
+    print_json,
+    say,
+    table,
+)
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.result import Language
 
-_FORM: Final = (
-    '{"id": "1", "kind": "text" | "http" | "tool_result" | "arguments", "input": {...}}'
-)
+_FORM: Final = '{"id": "1", "kind": "text" | "http" | "tool_result" | "arguments", "input": {...}}'
 _KINDS: Final = ("text", "http", "tool_result", "arguments")
 _SHOWN: Final = 100
 
@@ -32,7 +40,9 @@ The exit code is 0 whatever was found; with --exit-code it is 1 when a failure w
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", metavar="TEXT|FILE|-", help="what to read")
     parser.add_argument("--lines", action="store_true", help="judge each line of the input alone")
-    parser.add_argument("--trail", action="store_true", help="show which rules spoke, and why one won")
+    parser.add_argument(
+        "--trail", action="store_true", help="show which rules spoke, and why one won"
+    )
     parser.add_argument("--jsonl", metavar="FILE|-", help="answer JSON lines (see below)")
     parser.add_argument("--exit-code", action="store_true", help="1 when a failure was found")
     add_common(parser)
@@ -44,10 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.jsonl is not None:
         return answer_lines(arguments.jsonl, answer, _FORM)
     lang = language(arguments.lang)
-    if arguments.lines:
-        found = _each_line(arguments, lang)
-    else:
-        found = _one(arguments, lang)
+    found = _each_line(arguments, lang) if arguments.lines else _one(arguments, lang)
     return 1 if found and arguments.exit_code else 0
 
 
@@ -116,15 +123,13 @@ def _trail(failure: Failure, lang: Language) -> Iterator[tuple[str, object]]:
 
 
 def _each_line(arguments: argparse.Namespace, lang: Language) -> bool:
-    from rich.table import Table
     from rich.text import Text
 
     from failwise.classify.contract import retry_verdict
 
     name = arguments.text or "-"
-    table = Table(box=None, pad_edge=False)
-    for column in ("line", "code", "effect", "retry", "message"):
-        table.add_column(say(lang, column), justify="right" if column == "line" else "left")
+    columns = ("line", "code", "effect", "retry", "message")
+    shown = table(*(say(lang, column) for column in columns), right=(0,), whole=(0, 1, 2, 3))
     seen = found = 0
     with opened(name) as file:
         for number, failure in _failures(file):
@@ -135,15 +140,17 @@ def _each_line(arguments: argparse.Namespace, lang: Language) -> bool:
             if arguments.json:
                 print_json({"line": number, **_data(failure)})
             else:
-                table.add_row(
+                shown.add_row(
                     str(number),
                     failure.code,
-                    named(lang, "effect", failure.effect.value).partition(":")[0].partition("：")[0],
+                    named(lang, "effect", failure.effect.value)
+                    .partition(":")[0]
+                    .partition("：")[0],
                     named(lang, "retry", retry_verdict(failure)),
                     Text(clean(failure.message[:_SHOWN])),
                 )
     if not arguments.json:
-        console().print(table if found else say(lang, "no_failures", lines=seen))
+        console().print(shown if found else say(lang, "no_failures", lines=seen))
     return found > 0
 
 

@@ -186,9 +186,7 @@ class Configuration:
         from failwise.guards import MemoryGuards, default_settings, read_settings
         from failwise.runtime.clock import SystemClock
 
-        settings = read_settings(
-            section, file=self.name, text=self.text, base=default_settings()
-        )
+        settings = read_settings(section, file=self.name, text=self.text, base=default_settings())
         return MemoryGuards(SystemClock(), settings)
 
     def _profiles(self) -> tuple[Path, ...]:
@@ -251,7 +249,9 @@ class Configuration:
         runtime.credential(
             name,
             given,
-            refresh=self._function(*place, "refresh", path=refresh) if refresh is not None else None,
+            refresh=self._function(*place, "refresh", path=refresh)
+            if refresh is not None
+            else None,
         )
 
     def _function(self, *place: str, path: Any) -> Callable[..., Any]:

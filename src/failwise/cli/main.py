@@ -5,6 +5,7 @@ configuration, with what to do; 130 interrupted; 141 whoever read the output wen
 """
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -109,10 +110,8 @@ def _speak_utf8() -> None:
 
 def _silence_output() -> None:
     """Nobody reads any more: what is still buffered must not complain at exit."""
-    try:
+    with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
 
 
 if __name__ == "__main__":

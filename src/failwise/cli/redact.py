@@ -13,7 +13,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jsonl", metavar="FILE|-", help='answer {"id", "text"} lines with {"text"} lines'
     )
     parser.add_argument("--json", action="store_true", help='print {"text", "changed"}')
-    parser.epilog = "examples:\n  failwise redact app.log > clean.log\n  kubectl logs pod | failwise redact -"
+    parser.epilog = (
+        "examples:\n  failwise redact app.log > clean.log\n  kubectl logs pod | failwise redact -"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_PIPED_WIDTH = 120
+_PIPED_WIDTH = 160
 _LOCALE = ("FAILWISE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
@@ -55,7 +55,7 @@ def named(lang: Language, kind: str, value: str) -> str:
 
 
 def console(*, error: bool = False) -> "Console":
-    """Where people read. Not a terminal: 120 columns, no colours."""
+    """Where people read. Not a terminal: 160 columns, no colours."""
     from rich.console import Console
 
     made = Console(stderr=error, highlight=False, emoji=False, markup=False)
@@ -76,6 +76,25 @@ def facts(rows: Iterable[tuple[str, object]]) -> "Table":
         if value is not None and value != "":
             table.add_row(Text(name), value if isinstance(value, Text) else Text(clean(str(value))))
     return table
+
+
+def table(*columns: str, right: Collection[int] = (), whole: Collection[int] = (0,)) -> "Table":
+    """A table with these headings; nothing is cut off.
+
+    The columns at the places `right` are aligned right, those at `whole` never broken.
+    """
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for place, name in enumerate(columns):
+        made.add_column(
+            name,
+            justify="right" if place in right else "left",
+            overflow="fold",
+            no_wrap=place in whole,
+        )
+    return made
 
 
 def clean(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from failwise.effects.claims import Settled, StoredClaim
 from failwise.journal import place as places
 from failwise.journal.requests import Claiming, JournalUnavailable, Mark, Settling
+from failwise.journal.rows import plain
 from failwise.journal.writer import Writer
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.ports import Clock
@@ -107,7 +108,7 @@ class Journal:
         if len(writer.records) >= self._limit:
             writer.lose(1, "the queue is full" if self._limit else "the journal is closed")
             return
-        writer.records.append(result)
+        writer.records.append(plain(result))
         if writer.asleep:
             writer.asleep = False  # one ring is enough, however long the thread takes to wake
             writer.rouse()

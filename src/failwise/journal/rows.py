@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from failwise.journal.latency import bucket_of
 from failwise.vocabulary.failure import Failure
@@ -36,6 +36,36 @@ ATTEMPT = (
     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
 _NO_FAILURE = (None,) * 10
+_PLAIN_REST = (0, 0, None, None, None, None, *_NO_FAILURE, None)
+
+
+Plain: TypeAlias = tuple[str, str, str, str | None, float, float]
+"""A call that simply worked: tool, call id, run id, parent id, start (epoch s), duration (ms)."""
+
+
+def plain(result: ToolResult[Any]) -> "ToolResult[Any] | Plain":
+    """What has to wait in the queue for a finished call: of a plain success only what its row says.
+
+    The result and its value, which may be large, are then not kept alive by the journal.
+    """
+    if (
+        result.failure is None
+        and not result.attempts
+        and not result.repairs
+        and result.arguments is None
+        and result.degraded_to is None
+        and result.verified is None
+        and result.success
+    ):
+        return (
+            result.tool_name,
+            result.call_id,
+            result.run_id,
+            result.parent_id,
+            result.timestamp,
+            result.duration_ms,
+        )
+    return result
 
 
 class Redactor(Protocol):
@@ -45,8 +75,24 @@ class Redactor(Protocol):
     def data(self, data: Any) -> Any: ...
 
 
-def call_row(number: int, result: ToolResult[Any], redactor: Redactor) -> tuple[Any, ...]:
+def call_row(number: int, result: "ToolResult[Any] | Plain", redactor: Redactor) -> tuple[Any, ...]:
     """The values of `CALL` for one finished call; `number` is the row's id."""
+    if isinstance(result, tuple):
+        tool, call_id, run_id, parent_id, timestamp, duration_ms = result
+        return (
+            number,
+            call_id[:IDENTITY],
+            run_id[:IDENTITY],
+            parent_id,
+            tool[:IDENTITY],
+            timestamp,
+            duration_ms,
+            bucket_of(duration_ms),
+            1,
+            StopReason.SUCCEEDED.value,
+            1,
+            *_PLAIN_REST,
+        )
     attempts = result.attempts
     failure = result.failure
     return (

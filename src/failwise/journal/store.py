@@ -201,7 +201,7 @@ class Store:
         return existing
 
     def records(
-        self, batch: Sequence[ToolResult[Any]], pause: Callable[[], bool] | None = None
+        self, batch: Sequence[ToolResult[Any] | rows.Plain], pause: Callable[[], bool] | None = None
     ) -> tuple[int, int]:
         """Write finished calls; gives back how many were dealt with and how many of them were
         impossible to store. `pause()` is asked now and then: True ends the transaction early."""
@@ -218,7 +218,7 @@ class Store:
                     number += 1
                     try:
                         calls.append(rows.call_row(number, result, redactor))
-                        if result.attempts:
+                        if not isinstance(result, tuple) and result.attempts:
                             attempts += rows.attempt_rows(number, result, redactor)
                     except Exception:  # one record that cannot be built must not cost the others
                         failed += 1

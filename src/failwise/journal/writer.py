@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from failwise.journal.requests import Claiming, JournalUnavailable, Mark, Settling
+from failwise.journal.rows import Plain
 from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.steps import Claimed
 
@@ -38,7 +39,7 @@ class Writer:
 
     def __init__(self, place: str, open_store: "Callable[[], Store]") -> None:
         self.place = place
-        self.records: deque[ToolResult[Any] | Mark] = deque()
+        self.records: deque[ToolResult[Any] | Plain | Mark] = deque()
         self.effects: deque[Effect] = deque()
         self.asleep = True
         self.hurry = False
@@ -50,7 +51,7 @@ class Writer:
         """Held while the store is in use."""
         self._open_store = open_store
         self._store: Store | None = None
-        self._kept: list[ToolResult[Any]] = []
+        self._kept: list[ToolResult[Any] | Plain] = []
         self._wake_up = threading.Event()
         self._starting = threading.RLock()
         self._thread: threading.Thread | None = None
@@ -116,7 +117,7 @@ class Writer:
                     item.refuse(JournalUnavailable(reason))
                 elif isinstance(item, Mark):
                     item.met(written=False)
-                elif isinstance(item, ToolResult):
+                elif isinstance(item, ToolResult | tuple):
                     self.dropped += 1
 
     def lose(self, count: int, reason: str) -> None:

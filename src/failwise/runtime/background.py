@@ -4,8 +4,9 @@ The loop runs async tools and callbacks for callers without a loop: it works ins
 keeps connection pools alive between calls. After a fork the child makes its own.
 """
 
+import contextvars
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,19 @@ def pool() -> "ThreadPoolExecutor":
 
             _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="failwise-tool")
         return _pool
+
+
+def in_thread(function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
+    """Run a function in the pool, with the caller's context variables."""
+    return pool().submit(contextvars.copy_context().run, _contained, function, arguments)
+
+
+def _contained(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    try:
+        return function(*arguments)
+    except StopIteration as error:
+        # An asyncio future cannot carry it: whoever waits would wait for ever.
+        raise RuntimeError("a function raised StopIteration") from error
 
 
 def _forget() -> None:

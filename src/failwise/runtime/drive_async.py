@@ -1,14 +1,13 @@
 """The asyncio driver: performs the machine's steps, and decides nothing."""
 
 import asyncio
-import contextvars
 import inspect
 import types
 from collections.abc import Coroutine, Generator
 from concurrent.futures import Future
 from typing import Any, TypeAlias, assert_never
 
-from failwise.runtime.background import pool
+from failwise.runtime.background import in_thread
 from failwise.runtime.execution import Execution, LiveContext
 from failwise.runtime.judgement import plainly_good
 from failwise.runtime.run import surroundings
@@ -55,18 +54,18 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
     not plainly good, the machine is fed the log and goes on from there.
     """
     call, runtime, plan = execution.call, execution.runtime, execution.plan
-    tool, monotonic = plan.tool, runtime.clock.monotonic
-    log: Log = [(call.now, None)]
+    tool, monotonic, began = plan.tool, runtime.clock.monotonic, call.began
     reading = plan.read(call.raw)
     if reading.failure is not None:
-        return await perform(execution.machine(), execution, log)
+        return await perform(execution.machine(), execution, [(began, None)])
     guards = runtime._guards_made or runtime._guards
-    leave = guards.admit(plan.ask)
+    leave: Any = guards.admit(plan.ask)
+    answer: Any = None
+    sent: float | None = None
     try:
         if type(leave) is not Admitted and isinstance(leave, Future):
             leave = await _leave(execution, plan.ask, leave)
-        log.append((monotonic(), leave))
-        answer: Any = None
+        sent = monotonic()
         if type(leave) is Admitted:
             context = LiveContext(execution, None, 1, tool.timeout, None)
             answer = _start(execution, tool, reading.arguments or {}, tool.timeout, context)
@@ -74,40 +73,40 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
                 answer = await answer
     except BaseException as signal:
         machine = execution.machine()
-        replay(machine, call, log)
+        replay(machine, call, [(began, None), *([] if sent is None else [(sent, leave)])])
         close(machine, execution, signal)
         raise
     if answer is None:
-        return await perform(execution.machine(), execution, log)
+        return await perform(execution.machine(), execution, [(began, None), (sent, leave)])
     now = call.now = monotonic()
     if answer.error is None and not answer.expired and plainly_good(answer.value):
         guards.release(plan.end)
-        began = call.began
-        return runtime._finish(
-            execution,
-            ToolResult(
-                tool.name,
-                True,
-                answer.value,
-                None,
-                None,
-                (),
-                reading.repairs,
-                None,
-                StopReason.SUCCEEDED,
-                None,
-                (now - began) * 1000,
-                began + call.epoch,
-                call.call_id,
-                call.run_id,
-                call.parent_id,
-                None,
-                "",
-                None,
-                None if call.extra is None else dict(call.extra),
-            ),
+        result: ToolResult[Any] = ToolResult(
+            tool.name,
+            True,
+            answer.value,
+            None,
+            None,
+            (),
+            reading.repairs,
+            None,
+            StopReason.SUCCEEDED,
+            None,
+            (now - began) * 1000,
+            began + call.epoch,
+            call.call_id,
+            call.run_id,
+            call.parent_id,
+            None,
+            "",
+            None,
+            None if call.extra is None else dict(call.extra),
         )
-    log.append((now, answer))
+        (runtime._journal or runtime.journal).put(result)
+        if runtime._callbacks:
+            runtime._tell(result)
+        return result
+    log = [(began, None), (sent, leave), (now, answer)]
     return await perform(execution.machine(), execution, log)
 
 
@@ -236,15 +235,19 @@ def _start(
         if tool.call_async is not None:
             awaitable = tool.call_async(arguments, context)
             if type(awaitable) is types.CoroutineType:
-                first = awaitable.send(None)
-                return _within(execution, _rest(awaitable, first), timeout, token)
-            return _within(execution, awaitable, timeout, token)
-        if tool.thread:
+                try:
+                    first = awaitable.send(None)
+                except StopIteration as stop:
+                    answer = Answer(stop.value)
+                else:
+                    return _within(execution, _rest(awaitable, first), timeout, token)
+            else:
+                return _within(execution, awaitable, timeout, token)
+        elif tool.thread:
             return _in_thread(execution, arguments, timeout, context, token)
-        assert tool.call is not None
-        answer = Answer(tool.call(arguments, context))
-    except StopIteration as stop:
-        answer = Answer(stop.value)
+        else:
+            assert tool.call is not None
+            answer = Answer(tool.call(arguments, context))
     except Exception as error:
         answer = execution.raised(error)
     except BaseException:
@@ -323,7 +326,7 @@ async def _in_thread(
     """Run a sync tool in a thread. One past its time goes on, keeps its slot and settles late."""
     tool = execution.call.tool
     assert tool.call is not None
-    work = pool().submit(contextvars.copy_context().run, tool.call, arguments, context)
+    work = in_thread(tool.call, arguments, context)
     surroundings.reset(token)
     waiter = asyncio.wrap_future(work)
     try:
@@ -333,6 +336,8 @@ async def _in_thread(
         raise
     if not done:
         _abandon(execution, work, waiter)
+        if work.cancelled():
+            return execution.never_began(timeout)
         return Answer(expired=True, limit=timeout)
     try:
         return Answer(waiter.result())
@@ -352,8 +357,7 @@ async def _callback(function: Any, *arguments: Any) -> Any:
         return function
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
-    context = contextvars.copy_context()
-    answer = await asyncio.wrap_future(pool().submit(context.run, function, *arguments))
+    answer = await asyncio.wrap_future(in_thread(function, *arguments))
     if inspect.isawaitable(answer):
         return await answer
     return answer

@@ -129,9 +129,7 @@ def _invoke(execution: Execution, step: Invoke) -> Answer:
             return _on_loop(execution, step, context)
         if step.timeout is None or tool.self_timed or not tool.thread:
             return Answer(tool.call(step.arguments, context))
-        work = background.pool().submit(
-            contextvars.copy_context().run, tool.call, step.arguments, context
-        )
+        work = background.in_thread(tool.call, step.arguments, context)
         return _wait_for(execution, work, step.timeout)
     except Exception as error:
         if isinstance(error, tool.passthrough + runtime.passthrough):
@@ -160,6 +158,9 @@ def _on_loop(execution: Execution, step: Invoke, context: Any) -> Answer:
             raise
         work.cancel()
         return Answer(expired=True, limit=step.timeout)
+    except BaseException:
+        work.cancel()
+        raise
 
 
 def _wait_for(execution: Execution, work: "Future[Any]", timeout: float) -> Answer:
@@ -168,8 +169,9 @@ def _wait_for(execution: Execution, work: "Future[Any]", timeout: float) -> Answ
     except FutureTimeout:
         if work.done():
             raise
-        if not work.cancel():
-            execution.late = work
+        if work.cancel():
+            return execution.never_began(timeout)
+        execution.late = work
         return Answer(expired=True, limit=timeout)
     except BaseException:
         if not work.done() and not work.cancel():
@@ -186,8 +188,7 @@ def _callback(function: Any, *arguments: Any, timeout: float | None = None) -> A
     if timeout is None:
         answer = function(*arguments)
     else:
-        context = contextvars.copy_context()
-        answer = background.pool().submit(context.run, function, *arguments).result(timeout)
+        answer = background.in_thread(function, *arguments).result(timeout)
     if inspect.isawaitable(answer):
 
         async def finish() -> Any:

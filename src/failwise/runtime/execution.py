@@ -210,6 +210,17 @@ class Execution:
             raise error
         return Answer(error=error)
 
+    def never_began(self, limit: float | None) -> Answer:
+        """No thread became free for a sync tool within its time limit: certainly nothing was sent."""
+        return Answer(
+            error=ToolError(
+                f"no thread became free within {limit:g} s: tools past their time limit hold them",
+                code="network.pool_timeout",
+                effect="not_sent",
+                transient=True,
+            )
+        )
+
     def missing_credential(self) -> ToolError | None:
         """A tool names a credential that nobody registered."""
         name = self.call.tool.credential

@@ -351,17 +351,20 @@ class Runtime:
 
     def _call_many_sync(self, calls: Sequence[Any], run: Run | None) -> list[ToolResult[Any]]:
         import contextvars
-
-        from failwise.runtime.background import pool
+        from concurrent.futures import ThreadPoolExecutor
 
         prepared = [_one_of_many(item) for item in calls]
         if len(prepared) < 2:
             return [self._call_sync(tool, args, options, run) for tool, args, options in prepared]
-        futures = [
-            pool().submit(contextvars.copy_context().run, self._call_sync, tool, args, options, run)
-            for tool, args, options in prepared
-        ]
-        return [future.result() for future in futures]
+        # Threads of their own: in the tools' pool, calls could wait for the very threads they hold.
+        with ThreadPoolExecutor(min(len(prepared), 64), "failwise-call") as threads:
+            futures = [
+                threads.submit(
+                    contextvars.copy_context().run, self._call_sync, tool, args, options, run
+                )
+                for tool, args, options in prepared
+            ]
+            return [future.result() for future in futures]
 
     def _begin(
         self,
@@ -565,12 +568,17 @@ class Runtime:
         if self.mode != "off":
             journal = self._journal
             (journal if journal is not None else self.journal).put(result)
+        if self._callbacks:
+            self._tell(result)
+        return result
+
+    def _tell(self, result: ToolResult[Any]) -> None:
+        """Call back with a finished result."""
         for callback in self._callbacks:
             try:
                 callback(result)
             except Exception:
                 logger.exception("on_result callback %r failed", callback)
-        return result
 
     def _heard(self, call: Call, attempt: Attempt) -> None:
         """Tell whoever listens of a failed attempt."""

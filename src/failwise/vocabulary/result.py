@@ -198,7 +198,9 @@ class ToolResult(Generic[T]):
     def sent(self) -> int:
         """How many requests were sent. A first-try success keeps no attempt records."""
         if not self.attempts:
-            return 1 if self.success and self.stop_reason is StopReason.SUCCEEDED else 0
+            found = self.verified or "replayed" in self.extra
+            succeeded = self.success and self.stop_reason is StopReason.SUCCEEDED
+            return 1 if succeeded and not found else 0
         return sum(1 for attempt in self.attempts if attempt.number > 0)
 
     @property

@@ -14,10 +14,14 @@ REPEATS = 3
 
 @record
 class Blind:
-    """What the loop did in one scene. `sent`: requests, those included that found nobody."""
+    """What the loop did in one scene.
+
+    `sent`: requests, those included that found nobody. `told_done`: effects it took for done.
+    """
 
     sent: int
     effects: int
+    told_done: int
 
 
 def blindly(scenes: Sequence[Scene]) -> dict[str, Blind]:
@@ -36,29 +40,31 @@ def blindly(scenes: Sequence[Scene]) -> dict[str, Blind]:
             for scene in scenes:
                 world = World(server, Runtime(":memory:"))
                 scene.prepare(world)
-                sent = 0
+                sent, told_done = 0, 0
                 for step in scene.steps:
                     for _ in range(scene.copies):
-                        sent += _repeated(world, step)
-                done[scene.name] = Blind(sent, server.ledger.count(scene.name))
+                        number, works = _repeated(world, step)
+                        sent += number
+                        told_done += step.effect and works
+                done[scene.name] = Blind(sent, server.ledger.count(scene.name), told_done)
         finally:
             close_clients()
     return done
 
 
-def _repeated(world: World, step: Step) -> int:
-    """How many requests one call took."""
+def _repeated(world: World, step: Step) -> tuple[int, bool]:
+    """How many requests one call took, and whether it seemed to work in the end."""
     tool = world.runtime.tools.get(step.tool)
     try:
         arguments = json.loads(step.arguments)
     except ValueError:
-        return 0
+        return 0, False
     if tool is None:
-        return 0
+        return 0, False
     for number in range(1, REPEATS + 2):
         if _works(tool, arguments, world):
-            return number
-    return REPEATS + 1
+            return number, True
+    return REPEATS + 1, False
 
 
 def _works(tool: ToolSpec, arguments: dict[str, Any], world: World) -> bool:

@@ -95,7 +95,7 @@ ORDER_REPEATED = Scene(
             Wanted(False, "network.read_timeout"),
             effect=True,
         ),
-        Step("create_gift_order", _AGAIN, Wanted(verified=True, requests=None), effect=True),
+        Step("create_gift_order", _AGAIN, Wanted(verified=True, requests=0), effect=True),
     ),
     requests=3,
     effects=1,

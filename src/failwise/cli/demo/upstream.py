@@ -44,14 +44,12 @@ def _quota(world: World) -> None:
 
 def _bodies(world: World) -> None:
     page = (
-        "<!doctype html><html><head><title>Sign in</title></head><body><form>"
-        f"<input name=password value={world.secret('pw')}></form></body></html>"
+        "<!doctype html><html><head><title>Sign in</title></head><body>"
+        f'<a href="/login?session_id={world.secret("s")}">Sign in</a></body></html>'
     )
     value = {"item": "Trail 2", "text": "Light, dry and quick. " * 10}
     world.get("read_manual", "/bodies/manual", Fault.html(page), _ITEM)
-    world.get(
-        "read_reviews", "/bodies/reviews", [Fault.truncated(value), Fault.json(value)], _ITEM
-    )
+    world.get("read_reviews", "/bodies/reviews", [Fault.cut_off(value), Fault.json(value)], _ITEM)
     world.get("read_sizes", "/bodies/sizes", [Fault.empty(), Fault.json({"sizes": [41]})], _ITEM)
 
 

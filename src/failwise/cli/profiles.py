@@ -1,0 +1,173 @@
+"""``failwise profiles``: the provider profiles there are, one of them in full, a check of one's own."""
+
+import argparse
+import difflib
+from typing import TYPE_CHECKING, Any, Final
+
+from failwise.cli.terminal import (
+    add_common,
+    clean,
+    console,
+    facts,
+    language,
+    print_json,
+    say,
+    table,
+)
+from failwise.vocabulary.errors import UsageError
+from failwise.vocabulary.result import Language
+
+if TYPE_CHECKING:
+    from failwise.profiles import Profile, Profiles
+
+_EPILOG: Final = """\
+examples:
+  failwise profiles
+  failwise profiles show stripe
+  failwise profiles check profiles/
+
+check exits with 1 when something is wrong, a line for each fault."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", nargs="?", choices=("list", "show", "check"), default="list")
+    parser.add_argument("which", nargs="?", metavar="ID|PATH", help="a profile's id, or a file")
+    parser.add_argument(
+        "--add", action="append", default=[], metavar="PATH", help="a file or folder of your own"
+    )
+    add_common(parser)
+    parser.epilog = _EPILOG
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """List, show or check profiles."""
+    lang = language(arguments.lang)
+    if arguments.what == "check":
+        return _check(arguments, lang)
+    from failwise.profiles import Profiles
+
+    library = Profiles()
+    for path in arguments.add:
+        library.add(path)
+    if arguments.what == "show":
+        return _show(library, arguments, lang)
+    return _list(library, arguments, lang)
+
+
+def _check(arguments: argparse.Namespace, lang: Language) -> int:
+    from failwise.profiles import check
+
+    path = _which(arguments, "PATH")
+    problems = check(path)
+    if arguments.json:
+        print_json({"path": path, "problems": problems})
+    else:
+        out = console()
+        for problem in problems:
+            out.print(clean(problem), soft_wrap=True)
+        if not problems:
+            out.print(say(lang, "profile_good", path=path))
+    return 1 if problems else 0
+
+
+def _which(arguments: argparse.Namespace, what: str) -> str:
+    if arguments.which is None:
+        raise UsageError(f"profiles {arguments.what}: give {what}")
+    which: str = arguments.which
+    return which
+
+
+def _list(library: "Profiles", arguments: argparse.Namespace, lang: Language) -> int:
+    profiles = [found for name in library.names() if (found := library.get(name)) is not None]
+    if arguments.json:
+        for profile in profiles:
+            print_json(_summary(profile))
+        return 0
+    from rich.text import Text
+
+    columns = ("name", "kind", "codes_count", "error_in", "idempotency")
+    shown = table("id", *(say(lang, column) for column in columns), right=(3,))
+    for profile in profiles:
+        shown.add_row(
+            Text(profile.id, style="bold"),
+            Text(profile.name),
+            profile.kind,
+            str(len(profile.entries)),
+            profile.error_in,
+            _idempotency(profile),
+        )
+    out = console()
+    out.print(shown)
+    out.print(say(lang, "profiles_title", count=len(profiles)), style="dim")
+    return 0
+
+
+def _idempotency(profile: "Profile") -> str:
+    known = profile.idempotency
+    return f"{known.support} {known.name}" if known.name else known.support
+
+
+def _summary(profile: "Profile") -> dict[str, Any]:
+    return {
+        "id": profile.id,
+        "name": profile.name,
+        "kind": profile.kind,
+        "error_in": profile.error_in,
+        "codes": len(profile.entries),
+        "idempotency": _idempotency(profile),
+        "own": profile.own,
+    }
+
+
+def _show(library: "Profiles", arguments: argparse.Namespace, lang: Language) -> int:
+    name = _which(arguments, "the profile's ID")
+    profile = library.get(name)
+    if profile is None:
+        near = difflib.get_close_matches(name, library.names(), 3)
+        told = f"did you mean {' or '.join(near)}?" if near else "failwise profiles lists them"
+        raise UsageError(f"there is no profile {name!r}: {told}")
+    entries = sorted(profile.entries, key=lambda entry: (entry.code, entry.as_code))
+    if arguments.json:
+        entries_data = [
+            {
+                "code": entry.code,
+                "as": entry.as_code,
+                "http": entry.http,
+                "transient": entry.transient,
+                "action": entry.action.value,
+                "effect": entry.effect.value,
+                "en": entry.en,
+                "zh": entry.zh,
+            }
+            for entry in entries
+        ]
+        print_json({**_summary(profile), "table": entries_data})
+        return 0
+    from rich.text import Text
+
+    out = console()
+    out.print(
+        facts(
+            (
+                ("id", profile.id),
+                (say(lang, "name"), profile.name),
+                (say(lang, "kind"), profile.kind),
+                (say(lang, "error_in"), profile.error_in),
+                (say(lang, "idempotency"), _idempotency(profile)),
+            )
+        )
+    )
+    columns = ("meant_code", "status", "transient", "action", "effect", "meaning")
+    rows = table(say(lang, "code"), *(say(lang, column) for column in columns))
+    for entry in entries:
+        rows.add_row(
+            Text(entry.code),
+            entry.as_code,
+            str(entry.http) if entry.http else "",
+            say(lang, "yes" if entry.transient else "no"),
+            entry.action.value,
+            entry.effect.value,
+            Text(entry.zh if lang == "zh" else entry.en),
+        )
+    out.print(rows)
+    return 0
