@@ -654,6 +654,34 @@ def test_a_write_that_never_left_may_fall_back(stage: Open) -> None:
     assert it.call("order").degraded_to == "other_shop"
 
 
+def test_what_another_door_did_is_not_done_again(stage: Open) -> None:
+    """The same call later, with its own door open again: the fallback's order is handed back."""
+    it = stage()
+    order = it.tool("order", *[connect_timeout()] * 4, "second", fallback=("other_shop",))
+    other = it.tool("other_shop", {"order": 7})
+    run = it.runtime.run("job")
+    first = it.call_in(run, "order", {"sku": "x"}, call_id="c1")
+    again = it.call_in(run, "order", {"sku": "x"}, call_id="c1")
+    assert first.value == again.value == {"order": 7}
+    assert again.degraded_to == "other_shop"
+    assert (order.requests, other.requests) == (4, 1)
+
+
+def test_what_another_door_may_have_done_is_not_repeated(stage: Open) -> None:
+    """A fallback of unknown effect leaves the order open: under no id is it sent again."""
+    it = stage()
+    order = it.tool("order", *[connect_timeout()] * 4, "second", fallback=("other_shop",))
+    it.tool("other_shop", read_timeout())
+    run = it.runtime.run("job")
+    first = it.call_in(run, "order", {"sku": "x"}, call_id="c1")
+    assert first.effect is Effect.UNKNOWN
+    for call_id in ("c1", "c2"):
+        again = it.call_in(run, "order", {"sku": "x"}, call_id=call_id)
+        assert again.failure
+        assert again.failure.code == "runtime.effect_open"
+    assert order.requests == 4
+
+
 def test_a_fallback_value_is_the_last_resort(stage: Open) -> None:
     """A declared value, None included, stands in when all tools failed."""
     it = stage()
@@ -701,7 +729,9 @@ def test_no_fallback_past_the_deadline(stage: Open) -> None:
 
 def test_rows_can_be_overridden_per_code(stage: Open) -> None:
     """A code's row changes columns of its category's row, and only for that code."""
-    it = stage({"network": {"connect_timeout": {"strategy": "fixed", "base": 7.0, "retries_read": 1}}})
+    it = stage(
+        {"network": {"connect_timeout": {"strategy": "fixed", "base": 7.0, "retries_read": 1}}}
+    )
     one = it.tool("one", connect_timeout(), read_only=True)
     two = it.tool("two", read_timeout(), read_only=True)
     it.call("one")
@@ -712,7 +742,9 @@ def test_rows_can_be_overridden_per_code(stage: Open) -> None:
 
 def test_rows_can_be_overridden_per_tool(stage: Open) -> None:
     """``[tools.NAME]`` holds for that tool, ``policy=`` of the tool itself wins over it."""
-    it = stage({"tools": {"one": {"server": {"retries_read": 1}}, "two": {"server": {"retries_read": 1}}}})
+    it = stage(
+        {"tools": {"one": {"server": {"retries_read": 1}}, "two": {"server": {"retries_read": 1}}}}
+    )
     one = it.tool("one", server_error(), read_only=True)
     two = it.tool("two", server_error(), read_only=True, policy={"server": {"retries_read": 0}})
     three = it.tool("three", server_error(), read_only=True)

@@ -319,9 +319,7 @@ async def test_a_failed_call_never_raises(rt: Runtime, raw: Any) -> None:
         (lambda rt: rt.tool(read_only=True, retries=3)(lambda: 1), "retries"),
     ],
 )
-def test_misuse_is_said_at_once(
-    rt: Runtime, misuse: Callable[[Runtime], Any], says: str
-) -> None:
+def test_misuse_is_said_at_once(rt: Runtime, misuse: Callable[[Runtime], Any], says: str) -> None:
     """What cannot work raises `UsageError` before anything is sent, with what to do instead."""
     tool = ScriptedTool("read", ["x"], read_only=True, asynchronous=False)
     rt.add(tool)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from failwise import Action, Effect, Runtime, StopReason, ToolError
+from failwise.journal.journal import Journal
 from failwise.testing import ScriptedTool, SteppingClock, recorded
 
 Make = Callable[..., Runtime]
@@ -177,12 +178,13 @@ def test_a_done_call_is_handed_back_after_a_restart(make: Make, clock: SteppingC
     assert result.value == {"order": 7}
     assert result.extra["replayed"] is True
     assert tool.requests == 0
-    assert result.sent == 0 or result.sent == 1
     other = second.run("job-2").call_sync("order", {"sku": "x"}, call_id="c1")
     assert other.value == {"order": 8}
 
 
-def test_a_call_that_certainly_did_not_happen_is_sent_anew(make: Make, clock: SteppingClock) -> None:
+def test_a_call_that_certainly_did_not_happen_is_sent_anew(
+    make: Make, clock: SteppingClock
+) -> None:
     """A refusal before acting leaves nothing behind: the same call may be sent again."""
     tool = ScriptedTool(
         "order",
@@ -322,7 +324,9 @@ async def test_a_verify_that_hangs_means_dont_know(make: Make, clock: SteppingCl
 
     rt.add(ScriptedTool("one", [lost()], verify=hangs))
     rt.add(ScriptedTool("two", [lost()], verify=lambda arguments: go.wait(30)))
-    rt.add(ScriptedTool("three", [lost()], asynchronous=False, verify=lambda arguments: go.wait(30)))
+    rt.add(
+        ScriptedTool("three", [lost()], asynchronous=False, verify=lambda arguments: go.wait(30))
+    )
     rt.add(ScriptedTool("four", [lost()], asynchronous=False, verify=hangs))
     try:
         for name in ("one", "two"):
@@ -351,9 +355,9 @@ async def test_verify_may_ask_for_the_context(rt: Runtime) -> None:
 
 async def test_an_unwritable_journal_sends_no_effect(make: Make, tmp_path: Any) -> None:
     """A claim that cannot be made durable means that nothing may be sent; reads go on."""
-    (tmp_path / "plain").write_text("a file, not a directory")
-    rt = make(journal=tmp_path / "broken.db")
-    (tmp_path / "broken.db").mkdir()
+    journal = Journal(tmp_path / "journal.db")
+    journal.close()
+    rt = make(journal=journal)
     order, read = ScriptedTool("order", ["placed"]), ScriptedTool("read", ["x"], read_only=True)
     rt.add(order)
     rt.add(read)

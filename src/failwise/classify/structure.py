@@ -31,8 +31,9 @@ def _of_fact(fact: ExceptionFact, depth: int, evidence: Evidence) -> Iterator[Fi
     verify = attributes.get("verify_code")
     row = number_rows("verify").get(str(verify)) if verify is not None else None
     if row is not None:
+        code = _issuer_code(row.code, evidence)
         yield Finding(
-            f"exception.verify.{verify}", row.code, row.effect, 96, "structure", position=depth
+            f"exception.verify.{verify}", code, row.effect, 96, "structure", position=depth
         )
     state = attributes.get("sqlstate")
     if isinstance(state, str) and len(state) == 5:
@@ -53,6 +54,22 @@ def _of_fact(fact: ExceptionFact, depth: int, evidence: Evidence) -> Iterator[Fi
     kind = kind_rows().get(fact.kind) if fact.kind else None
     if kind is not None:
         yield _of_kind(fact, kind, depth, evidence)
+
+
+def _issuer_code(code: str, evidence: Evidence) -> str:
+    """OpenSSL says the same of an unknown root and of an intermediate that was not sent: where the
+    chain that came was kept, it tells them apart."""
+    facts = evidence.tls or {}
+    diagnosis = facts.get("diagnosis") if facts.get("chain") else None
+    if code in _ISSUER and diagnosis in _ISSUER.values():
+        return next(name for name, label in _ISSUER.items() if label == diagnosis)
+    return code
+
+
+_ISSUER: Final = {
+    "security.unknown_issuer": "unknown_issuer",
+    "security.incomplete_chain": "incomplete_chain",
+}
 
 
 def _of_kind(fact: ExceptionFact, row: KindRow, depth: int, evidence: Evidence) -> Finding:

@@ -13,6 +13,7 @@ from failwise.vocabulary.result import Language, Repair
 _FORM: Final = '{"id": "1", "tool": "name", "schema": {...}, "raw": "..."}'
 _SCHEMA_LIMIT: Final = 10_000_000
 _SHOWN: Final = 200
+_SCHEMA_KEYS: Final = ("parameters", "input_schema", "inputSchema")
 
 _EPILOG: Final = """\
 examples:
@@ -25,7 +26,9 @@ null}, in the same order. The exit code is 1 when the arguments cannot be used."
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("raw", nargs="?", metavar="RAW|FILE|-", help="what the model sent")
-    parser.add_argument("--schema", metavar="FILE", help="the tool's JSON Schema")
+    parser.add_argument(
+        "--schema", metavar="FILE", help="the tool's JSON Schema, or its definition"
+    )
     parser.add_argument("--tool", default="", metavar="NAME", help="the tool's name")
     parser.add_argument("--jsonl", metavar="FILE|-", help="answer JSON lines (see below)")
     add_common(parser)
@@ -45,9 +48,9 @@ def main(arguments: argparse.Namespace) -> int:
     from failwise.arguments import ArgumentReader
 
     lang = language(arguments.lang)
-    schema = _schema(arguments.schema)
+    name, schema = _definition(_read_json(arguments.schema))
     raw = read_text(arguments.raw, "what the model sent")
-    reading = ArgumentReader(schema, arguments.tool).read(raw)
+    reading = ArgumentReader(schema, arguments.tool or name).read(raw)
     failure = reading.failure
     if arguments.json:
         print_json(
@@ -64,8 +67,19 @@ def main(arguments: argparse.Namespace) -> int:
     return 1 if failure is not None else 0
 
 
-def _schema(path: str) -> Mapping[str, Any]:
-    """A JSON Schema from a file; also where it is wrapped as a tool's ``parameters``."""
+def _definition(data: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The tool's name and schema: from a JSON Schema, or a tool as models' APIs and MCP define one."""
+    inner = data.get("function")
+    if data.get("type") == "function" and isinstance(inner, Mapping):
+        data = inner
+    for key in _SCHEMA_KEYS:
+        schema = data.get(key)
+        if isinstance(schema, Mapping) and "properties" not in data:
+            return str(data.get("name") or ""), schema
+    return "", data
+
+
+def _read_json(path: str) -> Mapping[str, Any]:
     with opened(path) as file:
         data = file.read(_SCHEMA_LIMIT + 1)
     if len(data) > _SCHEMA_LIMIT:

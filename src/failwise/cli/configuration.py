@@ -83,12 +83,12 @@ class Configuration:
         from failwise.runtime.runtime import Runtime
 
         self._redaction()
-        runtime = Runtime(
-            self._journal(),
-            policy=self.policy(),
-            profiles=self._profiles(),
-            guards=self._guards(),
-        )
+        journal, policy = self._journal(), self.policy()
+        profiles, guards = self._profiles(), self._guards()
+        try:
+            runtime = Runtime(journal, policy=policy, profiles=profiles, guards=guards)
+        except ConfigurationError as error:
+            raise self.placed(error) from error
         credentials = self.data.get("credentials", {})
         for name, table in credentials.items():
             self._credential(runtime, name, table)
@@ -112,9 +112,10 @@ class Configuration:
         return tools_from_config(self.data.get("tools", {}), file=self.name)
 
     def policy(self) -> Any:
-        """What `Runtime(policy=)` takes: a preset, a path, or the section's own tables, checked."""
-        from failwise.policy import load as load_policy
+        """What `Runtime(policy=)` takes: None, a path, or the section's own tables.
 
+        What is wrong inside of it is said by whoever loads it: see `placed`.
+        """
         section = self.data.get("policy")
         if section is None:
             return None
@@ -125,15 +126,20 @@ class Configuration:
                     f"[policy]: file and {other} exclude each other: move {other} into the file",
                     *("policy", other),
                 )
-            path = self.path("policy", "file")
-            load_policy(path)
-            return path
-        try:
-            load_policy(section)
-        except ConfigurationError as error:
-            place = _fault(section, load_policy)
-            raise self.error(f"[policy]: {error.reason}", "policy", *place) from error
+            return self.path("policy", "file")
         return section
+
+    def placed(self, error: ConfigurationError) -> ConfigurationError:
+        """The same error, with the line of this file where it is about the ``[policy]`` section."""
+        section = self.data.get("policy")
+        if error.line is not None or not isinstance(section, Mapping) or "file" in section:
+            return error
+        from failwise.policy import load as load_policy
+
+        place = _fault(section, load_policy)
+        if not place:
+            return error
+        return self.error(f"[policy]: {error.reason}", "policy", *place)
 
     @property
     def folder(self) -> Path:

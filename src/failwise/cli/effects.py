@@ -4,6 +4,7 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final, Literal
 
+from failwise.cli.journals import existing
 from failwise.cli.moments import utc
 from failwise.cli.terminal import add_common, clean, console, language, print_json, say, table
 from failwise.vocabulary.errors import UsageError
@@ -26,31 +27,31 @@ KEY may be shortened as long as it names one effect. Without --journal: FAILWISE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", choices=("list", "settle"), default="list")
-    parser.add_argument("key", nargs="?", metavar="KEY", help="the effect to settle")
-    parser.add_argument("state", nargs="?", choices=_STATES, help="did it happen?")
-    parser.add_argument("--journal", metavar="FILE", help="the journal's file")
-    add_common(parser)
+    _add_options(parser)
+    kinds = parser.add_subparsers(dest="what", metavar="list|settle")
+    listing = kinds.add_parser("list", help="the open effects (the default)")
+    settling = kinds.add_parser("settle", help="say whether one happened")
+    settling.add_argument("key", metavar="KEY", help="the effect, or the beginning of its key")
+    settling.add_argument("state", choices=_STATES, help="did it happen?")
+    for nested in (listing, settling):
+        _add_options(nested, nested=True)
     parser.epilog = _EPILOG
+
+
+def _add_options(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
+    default = argparse.SUPPRESS if nested else None
+    parser.add_argument("--journal", metavar="FILE", default=default, help="the journal's file")
+    add_common(parser, nested=nested)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """List open effects, or settle one."""
     lang = language(arguments.lang)
-    if arguments.what == "list":
-        if arguments.key is not None:
-            raise UsageError(
-                f"effects list takes no KEY: write effects settle {arguments.key} done"
-            )
-        return _list(arguments, lang)
-    if arguments.key is None or arguments.state is None:
-        raise UsageError(
-            "write effects settle KEY done (or not_done); failwise effects lists the keys"
-        )
-    return _settle(arguments, lang)
+    arguments.journal = existing(arguments.journal)
+    return _settle(arguments, lang) if arguments.what == "settle" else _list(arguments, lang)
 
 
-def _open(journal: str | None) -> "list[OpenEffect]":
+def _open(journal: str) -> "list[OpenEffect]":
     from failwise.journal.read import open_effects, opened
 
     with opened(journal) as source:

@@ -6,6 +6,7 @@ configuration, with what to do; 130 interrupted; 141 whoever read the output wen
 
 import argparse
 import contextlib
+import difflib
 import importlib
 import os
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from failwise._version import __version__
-from failwise.vocabulary.errors import FailwiseError
+from failwise.vocabulary.errors import FailwiseError, UsageError
 
 OK: Final = 0
 FOUND: Final = 1
@@ -50,6 +51,10 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"{self.prog}: {message}; see `{self.prog} --help`\n")
 
 
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, max_help_position=28, width=100)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives its exit code. Never raises for what a user did wrong."""
     given = list(sys.argv[1:] if argv is None else argv)
@@ -61,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence_output()
         return BROKEN_PIPE
     except KeyboardInterrupt:
+        print("failwise: interrupted", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except FailwiseError as error:
         print(f"failwise: {error}", file=sys.stderr)  # noqa: T201
@@ -73,17 +79,21 @@ def _run(argv: list[str]) -> int:
         prog="failwise",
         description="A tool runtime for AI agents in which a failure is data, not an exception.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_formatter,
     )
     parser.add_argument("--version", action="version", version=f"failwise {__version__}")
     wanted = next((word for word in argv if not word.startswith("-")), "")
+    if wanted and wanted not in COMMANDS:
+        near = difflib.get_close_matches(wanted, COMMANDS, 1)
+        told = f"did you mean {near[0]}?" if near else f"commands are {', '.join(COMMANDS)}"
+        raise UsageError(f"there is no command {wanted!r}: {told}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     for name, what in COMMANDS.items():
         command = commands.add_parser(
             name,
             help=what,
             description=f"{what[0].upper()}{what[1:]}.",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_formatter,
         )
         if name == wanted:
             module = importlib.import_module(f"failwise.cli.{name}")

@@ -16,6 +16,7 @@ from failwise.cli.places import line_of
 from failwise.policy import PRESETS, Row, Settings, Table, load
 from failwise.policy.table import checked_layer
 from failwise.vocabulary.codes import category_of
+from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Category
 from failwise.vocabulary.records import record
 from failwise.vocabulary.spec import ToolSpec
@@ -57,7 +58,10 @@ class Policy:
         given: Any = source
         if source is None and configuration is not None:
             given = configuration.policy()
-        self.table: Table = load(given)
+        try:
+            self.table: Table = load(given)
+        except ConfigurationError as error:
+            raise (configuration.placed(error) if configuration else error) from error
         self.tools: dict[str, ToolSpec] = {}
         if configuration is not None:
             self.tools = {spec.name: spec for spec in configuration.tools()}

@@ -22,8 +22,8 @@ def line_of(text: str, *path: str) -> int | None:
             if not key:
                 continue
             place = (*table, *key)
-        depth = len(place)
-        if place == path[:depth] and depth > best_depth:
+        depth = min(len(place), len(path))
+        if place[:depth] == path[:depth] and depth > best_depth:
             best, best_depth = number, depth
     return best
 

@@ -30,13 +30,27 @@ check exits with 1 when something is wrong, a line for each fault."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", nargs="?", choices=("list", "show", "check"), default="list")
-    parser.add_argument("which", nargs="?", metavar="ID|PATH", help="a profile's id, or a file")
-    parser.add_argument(
-        "--add", action="append", default=[], metavar="PATH", help="a file or folder of your own"
-    )
-    add_common(parser)
+    _add_options(parser)
+    kinds = parser.add_subparsers(dest="what", metavar="list|show|check")
+    listing = kinds.add_parser("list", help="all of them (the default)")
+    showing = kinds.add_parser("show", help="one of them, with its table of codes")
+    showing.add_argument("which", metavar="ID")
+    checking = kinds.add_parser("check", help="say what is wrong with a file, or a folder of them")
+    checking.add_argument("which", metavar="PATH")
+    for nested in (listing, showing, checking):
+        _add_options(nested, nested=True)
     parser.epilog = _EPILOG
+
+
+def _add_options(parser: argparse.ArgumentParser, *, nested: bool = False) -> None:
+    parser.add_argument(
+        "--add",
+        action="append",
+        metavar="PATH",
+        default=argparse.SUPPRESS if nested else None,
+        help="a file or folder of your own",
+    )
+    add_common(parser, nested=nested)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -47,7 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
     from failwise.profiles import Profiles
 
     library = Profiles()
-    for path in arguments.add:
+    for path in arguments.add or ():
         library.add(path)
     if arguments.what == "show":
         return _show(library, arguments, lang)
@@ -57,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace, lang: Language) -> int:
     from failwise.profiles import check
 
-    path = _which(arguments, "PATH")
+    path = arguments.which
     problems = check(path)
     if arguments.json:
         print_json({"path": path, "problems": problems})
@@ -68,13 +82,6 @@ def _check(arguments: argparse.Namespace, lang: Language) -> int:
         if not problems:
             out.print(say(lang, "profile_good", path=path))
     return 1 if problems else 0
-
-
-def _which(arguments: argparse.Namespace, what: str) -> str:
-    if arguments.which is None:
-        raise UsageError(f"profiles {arguments.what}: give {what}")
-    which: str = arguments.which
-    return which
 
 
 def _list(library: "Profiles", arguments: argparse.Namespace, lang: Language) -> int:
@@ -120,7 +127,7 @@ def _summary(profile: "Profile") -> dict[str, Any]:
 
 
 def _show(library: "Profiles", arguments: argparse.Namespace, lang: Language) -> int:
-    name = _which(arguments, "the profile's ID")
+    name = arguments.which
     profile = library.get(name)
     if profile is None:
         near = difflib.get_close_matches(name, library.names(), 3)

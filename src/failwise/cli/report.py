@@ -4,6 +4,7 @@ import argparse
 import time
 from typing import Final
 
+from failwise.cli.journals import existing
 from failwise.cli.moments import epoch
 from failwise.cli.terminal import add_common, console, language, print_json
 
@@ -35,7 +36,7 @@ def main(arguments: argparse.Namespace) -> int:
         None if text is None else epoch(text, option=option, now=now)
         for option, text in (("--since", arguments.since), ("--until", arguments.until))
     )
-    found = report(arguments.journal, since=since, until=until, by=arguments.by, now=now)
+    found = report(existing(arguments.journal), since=since, until=until, by=arguments.by, now=now)
     if arguments.json:
         print_json(found.to_dict())
         return 0

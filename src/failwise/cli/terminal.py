@@ -19,15 +19,18 @@ _PIPED_WIDTH = 160
 _LOCALE = ("FAILWISE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
-def add_common(parser: argparse.ArgumentParser, *, json_help: str = "print JSON") -> None:
-    """The options that every command has: ``--json`` and ``--lang``."""
-    parser.add_argument("--json", action="store_true", help=json_help)
-    add_language(parser)
+def add_common(
+    parser: argparse.ArgumentParser, *, json_help: str = "print JSON", nested: bool = False
+) -> None:
+    """The options that every command has: ``--json`` and ``--lang``.
 
-
-def add_language(parser: argparse.ArgumentParser) -> None:
-    """The option ``--lang``."""
-    parser.add_argument("--lang", choices=("en", "zh"), help="language of what people read")
+    `nested`: below a command that has them too, so that they may stand before or after its name.
+    """
+    default = argparse.SUPPRESS if nested else None
+    parser.add_argument("--json", action="store_true", default=default or False, help=json_help)
+    parser.add_argument(
+        "--lang", choices=("en", "zh"), default=default, help="language of what people read"
+    )
 
 
 def language(given: str | None) -> Language:
@@ -54,14 +57,24 @@ def named(lang: Language, kind: str, value: str) -> str:
     return _all_words()[lang].get(f"{kind}_{value}", value)
 
 
-def console(*, error: bool = False) -> "Console":
+def console() -> "Console":
     """Where people read. Not a terminal: 160 columns, no colours."""
-    from rich.console import Console
-
-    made = Console(stderr=error, highlight=False, emoji=False, markup=False)
+    made = _console_type()(highlight=False, emoji=False, markup=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _PIPED_WIDTH
     return made
+
+
+@functools.cache
+def _console_type() -> "type[Console]":
+    """rich's console, which leaves it to the command what a broken pipe means."""
+    from rich.console import Console
+
+    class _Console(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return _Console
 
 
 def facts(rows: Iterable[tuple[str, object]]) -> "Table":
@@ -105,7 +118,12 @@ def clean(text: str) -> str:
     )
 
 
+_LINE_ENDS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"})
+"""What JSON allows inside a text, but many readers take for the end of a line."""
+
+
 def print_json(data: Any) -> None:
-    """One JSON value on one line, at once."""
-    sys.stdout.write(json.dumps(data, ensure_ascii=False, default=str) + "\n")
+    """One JSON value on one line, whoever splits the lines; at once."""
+    text = json.dumps(data, ensure_ascii=False, default=str)
+    sys.stdout.write(text.translate(_LINE_ENDS) + "\n")
     sys.stdout.flush()

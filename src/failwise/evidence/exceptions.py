@@ -52,6 +52,9 @@ def from_exception(
     phases: list[Phase | Literal["answered"] | None] = []
     for strand in chains:
         found = [_fact(one) for one in strand]
+        for fact, _ in found[0 if facts else 1 :]:
+            if fact.kind == "cancelled":
+                fact.text = ""  # how a time limit was enforced, with an address: nobody said that
         facts.extend(fact for fact, _ in found)
         phase: Phase | Literal["answered"] | None = _placed(
             combined_phase((fact.phase, sure) for fact, sure in found), strand

@@ -5,7 +5,7 @@ import datetime
 import os
 import ssl
 import tempfile
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from failwise.vocabulary.errors import UsageError
 
@@ -86,8 +86,7 @@ class Certificates:
                 stranger = trustme.CA(organization_name="A root nobody installed")
                 return _chain(stranger.issue_cert(*_HOSTS))
             case "missing_intermediate":
-                leaf = root.create_child_ca().issue_cert(*_HOSTS)
-                return leaf.private_key_pem.bytes() + leaf.cert_chain_pems[0].bytes()
+                return _without_intermediate(root)
             case _:
                 raise UsageError(f"tls({peer!r}): say one of {', '.join(get_args(Peer))}")
 
@@ -97,29 +96,90 @@ def _chain(leaf: "trustme.LeafCert") -> bytes:
 
 
 def _self_signed(begins: datetime.datetime, ends: datetime.datetime) -> bytes:
+    key = _key()
+    return _pem(key) + _certificate("localhost", key, "localhost", key, begins, ends)
+
+
+def _without_intermediate(root: "trustme.CA") -> bytes:
+    """A leaf alone, as a server sends it whose operator forgot the bundle.
+
+    Like those of public authorities it says where its issuer can be fetched (RFC 5280 §4.2.2.1).
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    above = x509.load_pem_x509_certificate(root.cert_pem.bytes())
+    signer = load_pem_private_key(root.private_key_pem.bytes(), None)
+    assert isinstance(signer, ec.EllipticCurvePrivateKey)
+    now = datetime.datetime.now(datetime.UTC)
+    begins, ends = now - datetime.timedelta(days=1), now + datetime.timedelta(days=90)
+    name, between, key = "Failwise test intermediate CA", _key(), _key()
+    # The intermediate itself exists, but nobody sends it.
+    _certificate(name, between, above.subject, signer, begins, ends, authority=True)
+    fetch = "http://ca.failwise.example/intermediate.cer"
+    return _pem(key) + _certificate("localhost", key, name, between, begins, ends, fetch=fetch)
+
+
+def _key() -> Any:
+    """A fresh key."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _pem(key: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization
+
+    pem: bytes = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return pem
+
+
+def _certificate(
+    subject: str,
+    key: Any,
+    issuer: Any,
+    signer: Any,
+    begins: datetime.datetime,
+    ends: datetime.datetime,
+    *,
+    authority: bool = False,
+    fetch: str | None = None,
+) -> bytes:
+    """One certificate as PEM; `issuer` is a common name or a whole name."""
     from ipaddress import ip_address
 
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import AuthorityInformationAccessOID
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
-    certificate = (
+    def name(common: Any) -> x509.Name:
+        if isinstance(common, x509.Name):
+            return common
+        return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, common)])
+
+    made = (
         x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
+        .subject_name(name(subject))
+        .issuer_name(name(issuer))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(begins)
         .not_valid_after(ends)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
     )
-    return key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    ) + certificate.public_bytes(serialization.Encoding.PEM)
+    if not authority:
+        names = [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
+        made = made.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    if fetch is not None:
+        where = x509.AccessDescription(
+            AuthorityInformationAccessOID.CA_ISSUERS, x509.UniformResourceIdentifier(fetch)
+        )
+        made = made.add_extension(x509.AuthorityInformationAccess([where]), critical=False)
+    signed = made.sign(signer, hashes.SHA256())
+    pem: bytes = signed.public_bytes(serialization.Encoding.PEM)
+    return pem

@@ -1,7 +1,7 @@
 """A report as tables for a terminal, in English or Chinese."""
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from failwise.vocabulary.result import Language
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 @functools.cache
@@ -95,51 +96,35 @@ def _summary(report: Report, console: "Console", words: Mapping[str, str]) -> No
 def _groups(
     console: "Console", words: Mapping[str, str], column: str, groups: Iterable[Figures]
 ) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     groups = tuple(groups)
     if not groups:
         return
-    table = Table(words[column])
-    for name in ("calls", "success", "first_try", "recovered", "degraded", "faults", "refusals"):
-        table.add_column(words[name], justify="right")
-    for name in ("amplification", "mean", "p50", "p90", "p99"):
-        table.add_column(words.get(name, name), justify="right")
+    table = _table(words[column])
+    shown = [(name, show) for name, width, show in _COLUMNS if console.width >= width]
+    for name, _ in shown:
+        table.add_column(words.get(name, name), justify="right", overflow="fold")
     for group in groups:
-        table.add_row(
-            Text(group.name),
-            str(group.calls),
-            _percent(group.success_rate),
-            _percent(group.first_try_rate),
-            _percent(group.recovered_rate),
-            _percent(group.degraded_rate),
-            str(group.faults),
-            str(group.refusals),
-            f"{group.amplification:.2f}",
-            _duration(group.mean_ms),
-            _duration(group.p50_ms),
-            _duration(group.p90_ms),
-            _duration(group.p99_ms),
-        )
+        table.add_row(Text(group.name), *(show(group) for _, show in shown))
     console.print(table)
 
 
 def _shares(
     console: "Console", words: Mapping[str, str], column: str, shares: Iterable[Share]
 ) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     shares = tuple(shares)
     if not shares:
         return
-    table = Table(words[column])
+    table = _table(words[column])
     for name in ("failed", "share", "attempts", "cured"):
-        table.add_column(words[name], justify="right")
-    table.add_column(words["kind"])
+        table.add_column(words[name], justify="right", no_wrap=True)
+    table.add_column(words["kind"], no_wrap=True)
     if column == "top":
-        table.add_column(words["example"])
+        table.expand = True
+        table.add_column(words["example"], ratio=1, no_wrap=True, overflow="ellipsis")
     for share in shares:
         row = [
             Text(share.name),
@@ -155,6 +140,16 @@ def _shares(
     console.print(table)
 
 
+def _table(name: str) -> "Table":
+    """A table by name: where it is narrow, other columns give way before the names do."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(name, no_wrap=True)
+    return table
+
+
 def _percent(share: float) -> str:
     return f"{share * 100:.1f} %"
 
@@ -167,3 +162,20 @@ def _duration(milliseconds: float) -> str:
         if milliseconds < 1_000_000
         else f"{milliseconds / 1000:.0f} s"
     )
+
+
+_COLUMNS: tuple[tuple[str, int, Callable[[Figures], str]], ...] = (
+    ("calls", 0, lambda group: str(group.calls)),
+    ("success", 0, lambda group: _percent(group.success_rate)),
+    ("first_try", 100, lambda group: _percent(group.first_try_rate)),
+    ("recovered", 110, lambda group: _percent(group.recovered_rate)),
+    ("degraded", 120, lambda group: _percent(group.degraded_rate)),
+    ("faults", 0, lambda group: str(group.faults)),
+    ("refusals", 0, lambda group: str(group.refusals)),
+    ("amplification", 0, lambda group: f"{group.amplification:.2f}"),
+    ("mean", 140, lambda group: _duration(group.mean_ms)),
+    ("p50", 0, lambda group: _duration(group.p50_ms)),
+    ("p90", 140, lambda group: _duration(group.p90_ms)),
+    ("p99", 0, lambda group: _duration(group.p99_ms)),
+)
+"""Figures of a group: name, console width from which they are shown, and how."""

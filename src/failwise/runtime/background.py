@@ -5,6 +5,7 @@ keeps connection pools alive between calls. After a fork the child makes its own
 """
 
 import contextvars
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -17,21 +18,34 @@ if TYPE_CHECKING:
 THREADS = 256
 """Sync tools that may run at once; a tool past its time limit keeps its thread."""
 
-_lock = threading.Lock()
-_loop: "asyncio.AbstractEventLoop | None" = None
-_pool: "ThreadPoolExecutor | None" = None
+
+class _Background:
+    """What this process has started."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Threads do not follow a fork: the child starts its own."""
+        self.lock = threading.Lock()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.pool: ThreadPoolExecutor | None = None
+
+
+_here = _Background()
 
 
 def loop() -> "asyncio.AbstractEventLoop":
     """The background loop, started on first need."""
-    global _loop
-    with _lock:
-        if _loop is None:
+    with _here.lock:
+        if _here.loop is None:
             import asyncio
 
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="failwise-loop", daemon=True).start()
-        return _loop
+            _here.loop = asyncio.new_event_loop()
+            threading.Thread(
+                target=_here.loop.run_forever, name="failwise-loop", daemon=True
+            ).start()
+        return _here.loop
 
 
 def submit(coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
@@ -43,13 +57,12 @@ def submit(coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
 
 def pool() -> "ThreadPoolExecutor":
     """The pool that sync tools run in, started on first need."""
-    global _pool
-    with _lock:
-        if _pool is None:
+    with _here.lock:
+        if _here.pool is None:
             from concurrent.futures import ThreadPoolExecutor
 
-            _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="failwise-tool")
-        return _pool
+            _here.pool = ThreadPoolExecutor(THREADS, thread_name_prefix="failwise-tool")
+        return _here.pool
 
 
 def in_thread(function: Callable[..., Any], *arguments: Any) -> "Future[Any]":
@@ -65,16 +78,5 @@ def _contained(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         raise RuntimeError("a function raised StopIteration") from error
 
 
-def _forget() -> None:
-    global _loop, _pool, _lock
-    _lock, _loop, _pool = threading.Lock(), None, None
-
-
-def _register() -> None:
-    import os
-
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget)
-
-
-_register()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_here.forget)

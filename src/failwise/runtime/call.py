@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from failwise.runtime.state import CallState
 from failwise.vocabulary.codes import lookup
 from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.kinds import Action, Category, Effect, Grade, StopReason
+from failwise.vocabulary.kinds import Action, Category, Effect, Grade, StopReason, worst_effect
 from failwise.vocabulary.ports import Policy
 from failwise.vocabulary.records import UNSET
 from failwise.vocabulary.result import Attempt, Decision, Repair, ToolResult
@@ -234,7 +234,12 @@ def _stop(
         if ended is not None:
             return ended
         decision = logic.policy.decide(state.failed, state.situation(retries=_NO_MORE))
-    return (yield from _finish(state, replace(decision, stop=reason)))
+    why = refusal.reason or refusal.code if refusal else "the deadline has passed"
+    later = decision.retry_at
+    if later is None and refusal and refusal.wait is not None:
+        later = state.call.now + state.call.epoch + refusal.wait
+    said = f"{state.failed.code}: {why}"
+    return (yield from _finish(state, replace(decision, stop=reason, reason=said, retry_at=later)))
 
 
 _NO_MORE = 1_000_000
@@ -316,10 +321,13 @@ def _fall_back(state: CallState) -> Again:
     """Other tools, in turn; each is a call of its own. A value of the tool's is the last resort."""
     for name in state.fallbacks_left():
         state.tried.append(name)
+        state.delegating = True
         child = yield from Delegate(name, state.arguments)
+        state.delegating = False
         if child.success:
+            # Done through another door: the same call must not be sent through this one later.
             result = state.degraded(child.value, name, child)
-            yield from _settle_as_failed(state, result)
+            yield from _settle(state, "done", result)
             return result
         if not state.note_child(child):
             return None
@@ -338,8 +346,8 @@ def _finish(state: CallState, decision: Decision) -> Machine:
 
 
 def _settle_as_failed(state: CallState, result: ToolResult[Any]) -> Generator[AnyStep, Any, None]:
-    """The claim of a call whose own tool failed: what became of *its* effect."""
-    effect = state.effect
+    """The claim of a failed call: what became of its effect, through whichever door."""
+    effect = worst_effect(state.effect, state.child_effect)
     if effect.safe:
         yield from _settle(state, "not_done", None)
     else:
@@ -375,9 +383,11 @@ def _cancelled(state: CallState, signal: Cancelled) -> Machine:
     in_flight = state.in_flight and not signal.control_flow
     if in_flight:
         state.note(state.own_failure("runtime.cancelled", Effect.UNKNOWN))
+    if state.delegating and not signal.control_flow and not state.read_only:
+        state.child_effect = worst_effect(state.child_effect, Effect.UNKNOWN)
     result = state.cancelled(lookup("runtime.cancelled"))
     if state.asked:
-        effect = Effect.UNKNOWN if in_flight else state.effect
+        effect = worst_effect(state.effect, state.child_effect)
         outcome = "not_done" if effect.safe else "done" if effect is Effect.APPLIED else "unknown"
         state.claimed = True
         yield from _settle(state, outcome, None if outcome == "not_done" else result)

@@ -65,6 +65,7 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
     try:
         if type(leave) is not Admitted and isinstance(leave, Future):
             leave = await _leave(execution, plan.ask, leave)
+            call.now = monotonic()
         sent = monotonic()
         if type(leave) is Admitted:
             context = LiveContext(execution, None, 1, tool.timeout, None)
@@ -74,6 +75,7 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
     except BaseException as signal:
         machine = execution.machine()
         replay(machine, call, [(began, None), *([] if sent is None else [(sent, leave)])])
+        call.now = monotonic()
         close(machine, execution, signal)
         raise
     if answer is None:

@@ -1,9 +1,11 @@
 """`Runtime`: where tools, credentials and policy are registered, and calls begin."""
 
+import contextlib
 import itertools
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
@@ -101,7 +103,7 @@ class Runtime:
         self._guards_made: Guards | None = guards
         self._plans: dict[str, Plan] = {}
         self._drive: Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]] | None = None
-        _living_add(self)
+        _living.add(self)
 
     # Registration
 
@@ -153,10 +155,8 @@ class Runtime:
             )
         self._check_cycles(spec)
         self._tools[spec.name] = spec
-        try:
+        with contextlib.suppress(TypeError):  # what cannot be hashed is called by its name
             self._functions[tool] = spec.name
-        except TypeError:
-            pass  # unhashable: it is called by name
         return spec
 
     def _check_cycles(self, spec: ToolSpec) -> None:
@@ -629,7 +629,7 @@ class Runtime:
         if self._journal is not None:
             self._journal.flush(timeout)
 
-    async def flush_async(self, timeout: float = 5.0) -> None:
+    async def flush_async(self, timeout: float = 5.0) -> None:  # noqa: ASYNC109 - hands it on
         """`flush` without blocking the loop."""
         if self._journal is not None:
             import asyncio
@@ -639,8 +639,11 @@ class Runtime:
     def close(self) -> None:
         """Flush and close the journal. A later call opens it again."""
         journal, self._journal = self._journal, None
-        if journal is not None and not _is_journal(self._journal_option):
+        if journal is not None and not hasattr(self._journal_option, "claim"):
             journal.close()
+        from failwise.tools import close_clients
+
+        close_clients()
 
     async def aclose(self) -> None:
         """`close` without blocking the loop."""
@@ -676,10 +679,6 @@ def _keywords(function: Callable[..., Any]) -> set[str]:
     return set(getattr(function, "__kwdefaults__", None) or ())
 
 
-def _is_journal(option: Any) -> bool:
-    return option is not None and hasattr(option, "claim")
-
-
 def _one_of_many(item: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """One entry of `call_many` as (tool, positional, options)."""
     if isinstance(item, Mapping):
@@ -701,24 +700,17 @@ def _one_of_many(item: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     raise UsageError(f"call_many: {item!r} is not (tool, arguments[, call_id]) or a mapping")
 
 
-_living: "Any" = None
-
-
-def _living_add(runtime: Runtime) -> None:
-    """After a fork the child forgets calls under way in the parent."""
-    global _living
-    if _living is None:
-        import weakref
-
-        _living = weakref.WeakSet()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=_after_fork)
-    _living.add(runtime)
+_living: "weakref.WeakSet[Runtime]" = weakref.WeakSet()
 
 
 def _after_fork() -> None:
+    """The child forgets the calls that are under way in the parent."""
     for runtime in list(_living):
         runtime._lock = threading.Lock()
         runtime._flights = {}
         runtime._tasks = set()
         runtime._prefix = os.urandom(6).hex()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -36,6 +36,7 @@ class CallState:
     claimed = False
     asked = False
     in_flight = False
+    delegating = False
     refreshed = False
     repaired = False
     worked = False

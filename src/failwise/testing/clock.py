@@ -75,6 +75,7 @@ class SteppingClock:
         """Hang until the nearest alarm goes off: what a tool that never answers does."""
         import asyncio
 
+        await asyncio.sleep(0)  # an alarm is armed only once a tool suspends
         with self._lock:
             nearest = min((alarm.at for alarm in self._alarms), default=None)
         if nearest is None:

@@ -293,7 +293,9 @@ class ToolResult(Generic[T]):
 
     def to_json(self) -> str:
         """`to_dict()` as JSON; a value that is not JSON is given as its text."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, default=str)
+        from failwise.vocabulary.plain import as_json
+
+        return as_json(self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "ToolResult[Any]":

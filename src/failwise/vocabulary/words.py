@@ -6,7 +6,6 @@ The same result gives the same text in any process.
 
 import datetime
 import functools
-import json
 import re
 import string
 import unicodedata
@@ -18,6 +17,7 @@ from failwise.vocabulary.codes import category_of, lookup, registry
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Action, Category, Effect, FixBy
+from failwise.vocabulary.plain import as_json, as_text
 from failwise.vocabulary.result import Language, Repair, ToolResult
 
 MESSAGE_LIMIT = 900
@@ -266,6 +266,9 @@ def _upstream(failure: Failure, lang: Language) -> str:
         text = title[1] if title else ""
     if failure.evidence and not text:
         text = failure.evidence.title or ("" if page else failure.evidence.message)
+    raised = failure.evidence.message.partition(":")[0] if failure.evidence else ""
+    if text and text == raised.rpartition(".")[2]:
+        return ""  # the bare name of an exception: nobody said that
     cleaned = _clean(text, UPSTREAM_LIMIT)
     return "" if cleaned.rstrip(".。") == meaning(failure, lang).rstrip(".。") else text
 
@@ -332,7 +335,7 @@ def _success(result: ToolResult[Any], lang: Language) -> str:
     if result.verified:
         lines.append(_say(lang, "note_verified"))
     value = result.value
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    text = as_text(value)
     text = _whole_characters(text)
     if value is None:
         lines.append(_say(lang, "nothing"))
@@ -346,8 +349,8 @@ def _success(result: ToolResult[Any], lang: Language) -> str:
 
 def _note(repair: Repair, lang: Language) -> str:
     where = _clean(repair.path or "/", 60)
-    before = _clean(json.dumps(repair.before, ensure_ascii=False, default=str), 60)
-    after = _clean(json.dumps(repair.after, ensure_ascii=False, default=str), 60)
+    before = _clean(as_json(repair.before), 60)
+    after = _clean(as_json(repair.after), 60)
     return _say(lang, "note_repairs", text=f"{where} {before} → {after}")
 
 

@@ -19,7 +19,8 @@ def _orders(world: World, scene: str, create: str, find: str, unreachable: int =
         if number <= unreachable:
             return Fault.status(500, json={"error": "the order book is being rebuilt"})
         wanted = request.query.get("reference")
-        found = [e.data for e in world.server.ledger.of(scene) if e.data["reference"] == wanted]
+        orders = [entry.data for entry in world.server.ledger.of(scene)]
+        found = [order for order in orders if order["reference"] == wanted]
         return Fault.json({"orders": found})
 
     async def verify(arguments: dict[str, Any]) -> Any:
@@ -27,7 +28,7 @@ def _orders(world: World, scene: str, create: str, find: str, unreachable: int =
         found = await world.runtime.call(find, {"reference": arguments["reference"]})
         if not found.success:
             return None
-        orders = found.value["orders"]
+        orders = (found.value or {}).get("orders")
         return orders[0] if orders else False
 
     world.get(
@@ -100,6 +101,7 @@ ORDER_REPEATED = Scene(
     requests=3,
     effects=1,
     least_seconds=READ_TIMEOUT,
+    told=True,
 )
 
 BALANCE = Scene(

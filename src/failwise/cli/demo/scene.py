@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from failwise.vocabulary.kinds import Effect
 from failwise.vocabulary.records import record
 from failwise.vocabulary.result import ToolResult
 
@@ -46,15 +47,17 @@ class Scene:
     """Some calls of one run against one misbehaving upstream.
 
     `prepare` registers routes and tools. Goals: exactly `requests` at the server (or, with
-    `outage`, at most 1.1 for each call), `effects` on its ledger, between `least_seconds` and
-    `seconds` long. `connections`: how many one kind of TLS peer may have accepted. `copies` of the
-    step are sent at once. `told`: what the model saw is shown at the end.
+    `outage`, at most 1.1 for each call), `unreached` attempts that ended before there was a
+    request (refused, TLS), `effects` on the ledger, between `least_seconds` and `seconds` long.
+    `connections`: how many one kind of TLS peer may have accepted. `copies` of the step are sent at
+    once. `told`: what the model saw is shown at the end.
     """
 
     name: str
     prepare: Callable[["World"], None]
     steps: tuple[Step, ...]
     requests: int = 0
+    unreached: int = 0
     effects: int = 0
     seconds: float = 10.0
     least_seconds: float = 0.0
@@ -62,6 +65,18 @@ class Scene:
     copies: int = 1
     outage: bool = False
     told: bool = False
+
+    @property
+    def calls(self) -> int:
+        """How many calls the model makes."""
+        return len(self.steps) * self.copies
+
+    @property
+    def most(self) -> int:
+        """How many requests may be sent, those included that find nobody."""
+        if self.outage:
+            return int(self.calls * AMPLIFICATION + 1e-9)
+        return self.requests + self.unreached
 
 
 @record
@@ -92,6 +107,23 @@ class Outcome:
     seconds: float
 
     @property
+    def unreached(self) -> int:
+        """Attempts that ended before there was a request: nobody listens, or TLS failed."""
+        return sum(
+            1
+            for result in self.results
+            for attempt in result.attempts
+            if attempt.number > 0
+            and attempt.failure is not None
+            and attempt.failure.effect is Effect.NOT_SENT
+        )
+
+    @property
+    def sent(self) -> int:
+        """Requests sent, those included that found nobody."""
+        return self.requests + self.unreached
+
+    @property
     def asked(self) -> int:
         """Distinct effects that the model asked for."""
         asked = {(step.tool, step.arguments) for step in self.scene.steps if step.effect}
@@ -100,13 +132,26 @@ class Outcome:
     @property
     def told_done(self) -> int:
         """Distinct effects that the model was told to be done."""
-        steps = self.scene.steps
-        done = {
+        return len(self._distinct(lambda result: result.success))
+
+    @property
+    def refused(self) -> int:
+        """Distinct effects that certainly did not happen: the upstream said no, or nothing was sent."""
+        safe = self._distinct(lambda result: result.effect is not None and result.effect.safe)
+        other = self._distinct(lambda result: result.effect is None or not result.effect.safe)
+        return len(safe - other)
+
+    def _distinct(self, test: Callable[[ToolResult[Any]], bool]) -> set[tuple[str, str]]:
+        return {
             (step.tool, step.arguments)
-            for step, result in zip(steps, self.results, strict=False)
-            if step.effect and result.success
+            for step, result in zip(self.scene.steps, self.results, strict=False)
+            if step.effect and test(result)
         }
-        return len(done)
+
+    @property
+    def due(self) -> int:
+        """Effects that must be on the ledger: asked for and not refused."""
+        return self.asked - self.refused
 
     @property
     def goals(self) -> list[Goal]:
@@ -121,17 +166,18 @@ class Outcome:
 def _goals(outcome: Outcome) -> Iterator[Goal]:
     scene = outcome.scene
     steps = [step for step in scene.steps for _ in range(scene.copies)]
-    calls = len(steps)
+    calls = scene.calls
     yield _equal("calls", calls, len(outcome.results))
     for number, (step, result) in enumerate(zip(steps, outcome.results, strict=False), 1):
         yield from _call_goals(number if calls > 1 else 0, step.wanted, result)
     if scene.outage:
-        most = int(calls * AMPLIFICATION + 1e-9)
-        met = outcome.requests <= most
-        yield Goal("requests", f"<= {most}", outcome.requests, met)
+        met = outcome.requests <= scene.most
+        yield Goal("requests", f"<= {scene.most}", outcome.requests, met)
     else:
         yield _equal("requests", scene.requests, outcome.requests)
+    yield _equal("unreached", scene.unreached, outcome.unreached)
     yield _equal("effects", scene.effects, outcome.effects)
+    yield _equal("due", outcome.due, outcome.effects)
     yield _equal("told_done", outcome.effects, outcome.told_done)
     yield _equal("repeated", 0, outcome.repeated)
     if scene.connections is not None:

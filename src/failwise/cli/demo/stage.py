@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -31,13 +30,15 @@ HURRIED = {
 
 
 class Audience(Protocol):
-    """Whoever watches. Called from the loop, in order."""
+    """Whoever watches. Called from the loop, in order; not for each of many calls at once.
+
+    `nested`: a call made by another one: a fallback, or what a check asks.
+    """
 
     def scene(self, number: int, total: int, scene: Scene) -> None: ...
     def call(self, step: Step, copies: int) -> None: ...
-    def attempt(self, call: Call, attempt: Attempt) -> None: ...
-    def result(self, result: ToolResult[Any]) -> None: ...
-    def crowd(self, results: Sequence[ToolResult[Any]]) -> None: ...
+    def attempt(self, call: Call, attempt: Attempt, *, nested: bool) -> None: ...
+    def result(self, result: ToolResult[Any], *, nested: bool) -> None: ...
     def outcome(self, outcome: Outcome) -> None: ...
 
 
@@ -48,7 +49,6 @@ class Performance:
     outcomes: tuple[Outcome, ...]
     report: "Report"
     blind: dict[str, Blind]
-    sent: dict[str, int]
     planted: tuple[str, ...]
     leaks: int
     seconds: float
@@ -64,7 +64,7 @@ def perform(
     comparison.start()
     with _logged() as lines:
         since = time.time()
-        outcomes, sent, planted = asyncio.run(_play(scenes, journal, fast, audience))
+        outcomes, planted = asyncio.run(_play(scenes, journal, fast, audience))
         comparison.join()
     from failwise.insight.report import report
 
@@ -72,9 +72,8 @@ def perform(
     leaks = sum(1 for secret in planted if secret in seen or _in_journal(secret, journal))
     return Performance(
         outcomes,
-        report(journal, since=since),
+        report(journal, since=since, by="category"),
         counts,
-        sent,
         planted,
         leaks,
         time.monotonic() - began,
@@ -83,27 +82,25 @@ def perform(
 
 async def _play(
     scenes: Sequence[Scene], journal: str, fast: bool, audience: Audience | None
-) -> tuple[tuple[Outcome, ...], dict[str, int], tuple[str, ...]]:
+) -> tuple[tuple[Outcome, ...], tuple[str, ...]]:
     from failwise.faults import FaultServer
     from failwise.runtime.runtime import Runtime
 
     policy = {**HURRIED, "preset": "default"} if fast else None
     outcomes: list[Outcome] = []
-    sent: dict[str, int] = {}
     async with FaultServer() as server, Runtime(journal, policy=policy) as runtime:
         world = World(server, runtime)
         stamp = f"{time.time():.3f}"
         crowded = False
-        finished: list[ToolResult[Any]] = []
+        asked: list[str] = []
 
         def attempt(call: Call, attempt: Attempt) -> None:
             if audience is not None and not crowded:
-                audience.attempt(call, attempt)
+                audience.attempt(call, attempt, nested=call.call_id not in asked)
 
         def result(result: ToolResult[Any]) -> None:
-            finished.append(result)
             if audience is not None and not crowded:
-                audience.result(result)
+                audience.result(result, nested=result.call_id not in asked)
 
         runtime.on_attempt(attempt)
         runtime.on_result(result)
@@ -112,19 +109,16 @@ async def _play(
             if audience is not None:
                 audience.scene(number, len(scenes), scene)
             crowded = scene.copies > 1
-            finished.clear()
             results: list[ToolResult[Any]] = []
             began = time.monotonic()
             async with runtime.run(id=f"demo-{stamp}-{scene.name}") as run:
                 for place, step in enumerate(scene.steps, 1):
                     if audience is not None:
                         audience.call(step, scene.copies)
-                    ids = [f"call_{place}_{copy}" for copy in range(1, scene.copies + 1)]
-                    made = [(step.tool, step.arguments, call_id) for call_id in ids]
+                    asked[:] = (f"call_{place}_{copy}" for copy in range(1, scene.copies + 1))
+                    made = [(step.tool, step.arguments, call_id) for call_id in asked]
                     results += await run.call_many(made)
             seconds = time.monotonic() - began
-            if crowded and audience is not None:
-                audience.crowd(results)
             outcome = Outcome(
                 scene,
                 tuple(results),
@@ -135,10 +129,9 @@ async def _play(
                 seconds,
             )
             outcomes.append(outcome)
-            sent[scene.name] = sum(result.sent for result in finished)
             if audience is not None:
                 audience.outcome(outcome)
-    return tuple(outcomes), sent, tuple(world.planted)
+    return tuple(outcomes), tuple(world.planted)
 
 
 def _shown(result: ToolResult[Any]) -> str:
@@ -174,10 +167,7 @@ class _Kept(logging.Handler):
         self._keep(self.format(record))
 
 
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-
-
 def leaked(planted: Sequence[str], printed: str) -> int:
     """How many planted secrets stand in what was printed, however it was wrapped."""
-    text = "".join(_ESCAPE.sub("", printed).split())
+    text = "".join(printed.split())
     return sum(1 for secret in planted if secret in text)

@@ -78,6 +78,7 @@ EXPIRED = Scene(
         ),
     ),
     connections=("expired", 1),
+    unreached=1,
     seconds=3.0,
     told=True,
 )
@@ -93,6 +94,7 @@ WRONG_HOST = Scene(
         ),
     ),
     connections=("wrong_host", 1),
+    unreached=1,
     seconds=3.0,
 )
 

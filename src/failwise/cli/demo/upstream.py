@@ -132,7 +132,6 @@ QUOTA = Scene(
     ),
     requests=1,
     seconds=2.0,
-    told=True,
 )
 
 BODIES = Scene(
@@ -188,7 +187,7 @@ REFUSED = Scene(
             ),
         ),
     ),
-    requests=0,
+    unreached=4,
 )
 
 FALLBACK = Scene(

@@ -1,0 +1,152 @@
+"""The JSON-lines contracts: one answer a line, in order, whatever comes in."""
+
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from failwise.cli.inputs import LINE_LIMIT
+from tests.cli.conftest import Failwise
+
+SCHEMA = {"type": "object", "properties": {"limit": {"type": "integer"}}, "required": ["limit"]}
+
+
+def jsonl(*cases: object) -> str:
+    return "".join(json.dumps(case, ensure_ascii=False) + "\n" for case in cases)
+
+
+def answers(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_classify_answers_every_kind(failwise: Failwise) -> None:
+    """Text, HTTP answers, tool results and arguments are answered by the contract."""
+    given = jsonl(
+        {"id": "t", "kind": "text", "input": {"text": "获取失败: 502 Bad Gateway"}},
+        {
+            "id": "h",
+            "kind": "http",
+            "input": {"status": 429, "headers": {"retry-after": "7"}, "body": "slow down"},
+        },
+        {"id": "r", "kind": "tool_result", "input": {"json": {"error": None, "price": 500}}},
+        {
+            "id": "a",
+            "kind": "arguments",
+            "input": {"tool": "list", "schema": SCHEMA, "raw": "{'limit': '5',}"},
+        },
+    )
+    ended = failwise("classify", "--jsonl", "-", stdin=given)
+    assert (ended.code, ended.err) == (0, "")
+    text, http, result, arguments = answers(ended.out)
+    assert (text["id"], text["code"], text["retry"]) == ("t", "network.bad_gateway", "yes")
+    assert (http["category"], http["retry"], http["retry_after_s"]) == (
+        "rate_limit",
+        "after_wait",
+        7,
+    )
+    assert (result["category"], result["effect"]) == ("success", None)
+    assert arguments == {
+        "id": "a",
+        "category": "model_output",
+        "retry": "after_fix",
+        "effect": "not_sent",
+        "repaired": {"limit": 5},
+    }
+
+
+def test_arguments_and_redact_keep_their_contracts(failwise: Failwise) -> None:
+    """What cannot be read is null; a text comes back without its secret."""
+    given = jsonl(
+        {"id": 1, "tool": "list", "schema": SCHEMA, "raw": '{"limit": 5}'},
+        {"id": 2, "tool": "list", "schema": SCHEMA, "raw": "I would rather not."},
+    )
+    ended = failwise("arguments", "--jsonl", "-", stdin=given)
+    assert answers(ended.out) == [{"arguments": {"limit": 5}}, {"arguments": None}]
+    secret = "hunter2hunter2"
+    ended = failwise("redact", "--jsonl", "-", stdin=jsonl({"id": 1, "text": f"password={secret}"}))
+    (answer,) = answers(ended.out)
+    assert set(answer) == {"text"}
+    assert secret not in ended.out
+
+
+def test_a_bad_line_keeps_the_others_in_step(failwise: Failwise) -> None:
+    """A line that is no case is answered with an error naming it; the rest is answered; exit code 2."""
+    given = "\n".join(
+        (
+            '{"id": 1, "text": "a"}',
+            "nonsense",
+            "[1]",
+            '{"id": 4}',
+            "",
+            '{"id": 6, "text": "b"}',
+        )
+    )
+    ended = failwise("redact", "--jsonl", "-", stdin=given)
+    first, second, third, fourth, last = answers(ended.out)
+    assert (first, last) == ({"text": "a"}, {"text": "b"})
+    assert str(second["error"]).startswith("line 2: not JSON")
+    assert str(third["error"]).startswith("line 3: a JSON list")
+    assert (fourth["id"], "'text' is missing" in str(fourth["error"])) == (4, True)
+    assert ended.code == 2
+    assert "3 of the lines" in ended.err
+    assert "line 2" in ended.err
+
+
+def test_a_line_is_bounded(failwise: Failwise) -> None:
+    """A line above the limit is refused without being kept, and the next one is answered."""
+    given = "x" * (LINE_LIMIT + 10) + '\n{"text": "after"}\n'
+    ended = failwise("redact", "--jsonl", "-", stdin=given)
+    refused, after = answers(ended.out)
+    assert "longer than" in str(refused["error"])
+    assert after == {"text": "after"}
+
+
+def test_unknown_kinds_and_bad_schemas_are_said(failwise: Failwise) -> None:
+    """A kind that is none, an input that is no object, a schema that is wrong: told by line."""
+    given = jsonl(
+        {"id": 1, "kind": "gossip", "input": {}},
+        {"id": 2, "kind": "text", "input": "plain"},
+        {"id": 3, "kind": "http", "input": {}},
+    )
+    ended = failwise("classify", "--jsonl", "-", stdin=given)
+    assert ended.code == 2
+    assert [answer["id"] for answer in answers(ended.out)] == [1, 2, 3]
+    assert all("error" in answer for answer in answers(ended.out))
+    wrong = jsonl({"id": 1, "tool": "t", "schema": {"type": "no such"}, "raw": "{}"})
+    assert failwise("arguments", "--jsonl", "-", stdin=wrong).code == 2
+
+
+def test_one_answer_is_one_line_for_every_reader(failwise: Failwise) -> None:
+    """Marks that some readers take for line ends leave as escapes, and come back whole."""
+    text = "a\x85b\u2028c\u2029d"
+    ended = failwise("redact", "--jsonl", "-", stdin=jsonl({"text": text}))
+    assert answers(ended.out) == [{"text": text}]
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+    command=st.sampled_from(["classify", "arguments", "redact"]),
+)
+def test_any_text_gets_one_answer(failwise: Failwise, text: str, command: str) -> None:
+    """Whatever a text holds, its line is answered by exactly one line of JSON."""
+    case = {
+        "classify": {"id": 1, "kind": "text", "input": {"text": text}},
+        "arguments": {"id": 1, "tool": "t", "schema": SCHEMA, "raw": text},
+        "redact": {"id": 1, "text": text},
+    }[command]
+    ended = failwise(command, "--jsonl", "-", stdin=jsonl(case))
+    assert ended.code == 0
+    assert len(answers(ended.out)) == 1
+
+
+@pytest.mark.parametrize("command", ["classify", "arguments", "redact"])
+def test_nothing_in_nothing_out(failwise: Failwise, command: str) -> None:
+    """An empty input is no error."""
+    ended = failwise(command, "--jsonl", "-")
+    assert (ended.code, ended.out, ended.err) == (0, "", "")
