@@ -51,4 +51,7 @@ def compiled(block: Block, page: Path) -> CodeType:
     """The block as code whose tracebacks name the page and its line."""
     padded = "\n" * block.line + block.text
     flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    return compile(padded, str(page.relative_to(ROOT)), "exec", flags=flags, dont_inherit=True)
+    code: CodeType = compile(
+        padded, str(page.relative_to(ROOT)), "exec", flags=flags, dont_inherit=True
+    )
+    return code

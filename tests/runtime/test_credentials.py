@@ -246,6 +246,29 @@ async def test_a_refresher_without_a_value_lets_get_be_asked_again(rt: Runtime) 
     assert upstream.requests == ["token-old-1", "token-fresh-2"]
 
 
+@pytest.mark.parametrize("driver", ["asyncio", "sync"])
+@pytest.mark.parametrize("what", ["get", "refresh"])
+def test_a_callback_that_hangs_holds_nobody(make: Make, driver: str, what: str) -> None:
+    """A vault that never answers is waited for `callback_timeout` seconds; then the call ends."""
+    rt, go = make(callback_timeout=0.05), threading.Event()
+    upstream = Upstream()
+    add(rt, upstream)
+
+    def hangs() -> str:
+        go.wait(30)
+        return "token-too-late"
+
+    if what == "get":
+        rt.credential("shop", hangs)
+    else:
+        rt.credential("shop", "token-old-1", refresh=hangs)
+    result = asyncio.run(rt.call("read")) if driver == "asyncio" else rt.call_sync("read")
+    go.set()
+    assert result.failure
+    assert result.failure.category is Category.AUTH
+    assert len(upstream.requests) == (0 if what == "get" else 1)
+
+
 # Tenants
 
 

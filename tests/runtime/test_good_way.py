@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from failwise import Runtime, ToolError
@@ -67,7 +67,8 @@ RAWS = st.sampled_from(
      '{"m": 1}', {"n": 2}, b'{"n": 3}']
 )  # fmt: skip
 
-CALLS = st.lists(st.tuples(RAWS, st.booleans()), min_size=1, max_size=4)
+PAUSES = st.sampled_from([0.0, 0.0, 0.0, 15.0, 45.0])
+CALLS = st.lists(st.tuples(RAWS, st.booleans(), PAUSES), min_size=1, max_size=8)
 
 
 def play(directory: Path, script: list[Any], calls: list[Any], options: dict[str, Any]) -> Any:
@@ -114,7 +115,8 @@ def play(directory: Path, script: list[Any], calls: list[Any], options: dict[str
 
     async def chain() -> list[str]:
         ends, run = [], rt.run("job")
-        for number, (raw, truncated) in enumerate(calls):
+        for number, (raw, truncated, pause) in enumerate(calls):
+            clock.advance(pause)
             try:
                 result = await run.call("read", raw, call_id=f"c{number}", truncated=truncated)
                 ends.append(repr(result.value))
@@ -133,7 +135,7 @@ def play(directory: Path, script: list[Any], calls: list[Any], options: dict[str
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(OUTCOMES, max_size=6),
+    st.lists(OUTCOMES, max_size=20),
     CALLS,
     st.fixed_dictionaries(
         {
@@ -143,6 +145,13 @@ def play(directory: Path, script: list[Any], calls: list[Any], options: dict[str
             "repair": st.sampled_from(["confirm", "auto", "off"]),
         }
     ),
+)
+@example(  # a circuit opens, and its probes fail and succeed
+    [("code", "network.connect_refused")] * 6
+    + [("code", "network.read_timeout")]
+    + [("value", 1), ("code", "server.internal")],
+    [('{"n": 1}', False, pause) for pause in (0.0, 0.0, 45.0, 100.0, 0.0)],
+    {"asynchronous": True, "suspends": False, "fallback": None, "repair": "auto"},
 )
 def test_with_and_without_the_good_way(
     script: list[Any], calls: list[Any], options: dict[str, Any]

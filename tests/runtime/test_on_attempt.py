@@ -30,13 +30,13 @@ def listening(runtime: Runtime, clock: SteppingClock) -> Heard:
     return heard
 
 
-async def test_each_failed_attempt_is_told_before_its_wait() -> None:
+async def test_each_failed_attempt_is_told_before_its_wait(
+    rt: Runtime, clock: SteppingClock
+) -> None:
     """Two failures and a success: two are told, each at the moment it failed."""
-    clock = SteppingClock()
-    runtime = Runtime(":memory:", clock=clock, jitter=0)
-    heard = listening(runtime, clock)
-    runtime.add(ScriptedTool("ask", [unavailable(), unavailable(), "fine"], read_only=True))
-    result = await runtime.call("ask", {}, call_id="call_1")
+    heard = listening(rt, clock)
+    rt.add(ScriptedTool("ask", [unavailable(), unavailable(), "fine"], read_only=True))
+    result = await rt.call("ask", {}, call_id="call_1")
     assert result.success
     assert heard == [
         ("call_1", 1, "server.unavailable", Action.RETRY_BACKOFF, 0.0),
@@ -44,27 +44,25 @@ async def test_each_failed_attempt_is_told_before_its_wait() -> None:
     ]
 
 
-def test_what_was_not_sent_has_number_0() -> None:
+def test_what_was_not_sent_has_number_0(rt: Runtime, clock: SteppingClock) -> None:
     """A call refused before it was sent is told as well, once; so under the sync driver."""
-    clock = SteppingClock()
-    runtime = Runtime(":memory:", clock=clock)
-    heard = listening(runtime, clock)
-    result = runtime.call_sync("nowhere", {}, call_id="call_1")
+    heard = listening(rt, clock)
+    result = rt.call_sync("nowhere", {}, call_id="call_1")
     assert result.stop_reason is StopReason.INVALID_ARGUMENTS
     assert heard == [("call_1", 0, "model_output.unknown_tool", Action.ASK_MODEL, 0.0)]
 
 
-async def test_a_callback_that_raises_goes_no_further(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_callback_that_raises_goes_no_further(
+    rt: Runtime, clock: SteppingClock, caplog: pytest.LogCaptureFixture
+) -> None:
     """A listener's own failure is logged; the call and the other listeners go on."""
-    clock = SteppingClock()
-    runtime = Runtime(":memory:", clock=clock)
 
-    @runtime.on_attempt
+    @rt.on_attempt
     def broken(call: Call, attempt: Attempt) -> Any:
         raise RuntimeError("listener")
 
-    heard = listening(runtime, clock)
-    runtime.add(ScriptedTool("ask", [unavailable(), "fine"], read_only=True))
-    assert (await runtime.call("ask", {})).success
+    heard = listening(rt, clock)
+    rt.add(ScriptedTool("ask", [unavailable(), "fine"], read_only=True))
+    assert (await rt.call("ask", {})).success
     assert len(heard) == 1
     assert "on_attempt callback" in caplog.text

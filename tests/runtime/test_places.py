@@ -50,6 +50,22 @@ async def test_call_sync_inside_a_running_loop(make: Make) -> None:
     assert [r.success for r in rt.call_many_sync(["read", "suspends"])] == [True, True]
 
 
+def test_call_sync_inside_a_tool_of_the_background_loop(make: Make) -> None:
+    """An async tool that blocks its own loop with `call_sync` is slow, and does not hang."""
+    rt = make()
+
+    @rt.tool(read_only=True)
+    async def inner() -> str:
+        await asyncio.sleep(0)
+        return "inner"
+
+    @rt.tool(read_only=True)
+    async def outer() -> Any:
+        return rt.call_sync("inner").unwrap()
+
+    assert rt.call_sync("outer").value == "inner"
+
+
 def test_async_tools_keep_one_loop(make: Make) -> None:
     """`call_sync` runs async tools on one background loop, so that their connections live on."""
     rt, loops = make(), []

@@ -460,12 +460,15 @@ async def test_an_outer_timeout_counts_as_cancellation(make: Make) -> None:
     rt = make()
     results = recorded(rt)
 
+    limit = asyncio.timeout(None)
+
     @rt.tool(timeout=60)
     async def order() -> None:
+        limit.reschedule(asyncio.get_running_loop().time())
         await asyncio.Event().wait()
 
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.02):
+        async with limit:
             await rt.call("order")
     assert results[0].stop_reason is StopReason.CANCELLED
     assert states(rt) == ["unknown"]
@@ -542,6 +545,32 @@ async def test_the_time_left_counts_from_the_send(make: Make, clock: SteppingClo
     go.set()
     await asyncio.gather(first, second)
     assert left == [10, 10]
+
+
+@pytest.mark.parametrize("driver", ["asyncio", "sync"])
+async def test_no_slot_before_the_deadline(make: Make, driver: str) -> None:
+    """A caller waits for a slot until its deadline, not until somebody else is done."""
+    settings = parse_settings("[concurrency]\nlimit = 1", base=default_settings())
+    rt, go, started = make(), asyncio.Event(), asyncio.Event()
+    rt._guards_made = MemoryGuards(rt.clock, settings)
+
+    @rt.tool(read_only=True)
+    async def read() -> None:
+        started.set()
+        await go.wait()
+
+    first = asyncio.create_task(rt.call("read"))
+    await started.wait()
+    if driver == "asyncio":
+        second = await rt.call("read", {}, deadline=0.05)
+    else:
+        second = await asyncio.to_thread(rt.call_sync, "read", {}, deadline=0.05)
+    assert second.failure
+    assert second.failure.code in ("runtime.concurrency", "runtime.deadline")
+    assert second.sent == 0
+    go.set()
+    assert (await first).success
+    assert in_flight(rt) == 0
 
 
 async def test_many_cancelled_together(make: Make) -> None:

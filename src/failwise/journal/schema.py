@@ -1,5 +1,6 @@
 """The tables, and how older files are brought forward. Forward only."""
 
+import contextlib
 import sqlite3
 import time
 from collections.abc import Sequence
@@ -76,13 +77,22 @@ def connect_to_read(place: str, *, timeout: float = 5.0) -> sqlite3.Connection:
 
     if not Path(place).is_file():
         raise ConfigurationError("there is no journal here; name the file to read", file=place)
+    uri = Path(place).absolute().as_uri() + "?mode=ro"
     try:
-        return connect(place, timeout=timeout)
-    except sqlite3.OperationalError:  # a read-only place: it can be read all the same
-        uri = Path(place).absolute().as_uri() + "?mode=ro"
-        return sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
+        connection = sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
+        # Looked at without being touched: a mistyped name must not make a journal of another file.
+        if not _version(connection):
+            connection.close()
+            raise ConfigurationError("this is not a journal: it has none of its tables", file=place)
+        with contextlib.suppress(
+            sqlite3.OperationalError
+        ):  # a read-only place can be read as it is
+            writing = connect(place, timeout=timeout)
+            connection.close()
+            return writing
     except sqlite3.DatabaseError as error:
         raise ConfigurationError(f"this is not a journal: {error}", file=place) from error
+    return connection
 
 
 def migrate(
@@ -100,6 +110,11 @@ def migrate(
             raise ConfigurationError(
                 f"this journal has schema version {version}, written by a newer Failwise; this one "
                 f"knows up to {len(migrations)}: upgrade, or use another file",
+                file=place,
+            )
+        if version == 0 and connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            raise ConfigurationError(
+                "this database belongs to another program; give the journal a file of its own",
                 file=place,
             )
         for statements in migrations[version:]:

@@ -169,7 +169,7 @@ def _build(data: Mapping[str, Any], *, name: str, text: str) -> Table:
     preset = data.get("preset", None if name == "default.toml" else "default")
     if preset is None:
         table = Table(name, Settings(), {}, {}, {}, {})
-    elif preset in PRESETS and preset != name.removesuffix(".toml"):
+    elif isinstance(preset, str) and preset in PRESETS and preset != name.removesuffix(".toml"):
         parent = _preset(preset)
         table = Table(
             name,
@@ -181,6 +181,7 @@ def _build(data: Mapping[str, Any], *, name: str, text: str) -> Table:
         )
     else:
         raise place.at("preset").error(f"preset = {preset!r}: say one of {', '.join(PRESETS)}")
+    given: set[str] = set()
     settings: dict[str, Any] = {f.name: getattr(table.settings, f.name) for f in fields(Settings)}
     for key, value in data.items():
         if key == "preset":
@@ -191,26 +192,36 @@ def _build(data: Mapping[str, Any], *, name: str, text: str) -> Table:
             table.origin[key] = name
         elif key in ("providers", "tools"):
             group = table.providers if key == "providers" else table.tools
+            if not isinstance(value, Mapping) or not all(
+                isinstance(rows, Mapping) for rows in value.values()
+            ):
+                raise place.at(key).error(f"{key} holds tables, such as [{key}.NAME.network]")
             for who, tables in value.items():
-                _merge(group.setdefault(who, {}), tables, place.at(f"{key}.{who}"))
+                group[who] = dict(group.get(who, {}))
+                given |= _merge(group[who], tables, place.at(f"{key}.{who}"))
         elif key in set(Category):
-            _merge(table.base, {key: value}, place)
+            given |= _merge(table.base, {key: value}, place)
         else:
             known = [*settings, "preset", "providers", "tools", *Category]
             raise place.at(key).error(f"unknown key {key!r}{_nearest(key, known)}")
     table.settings = Settings(**settings)
     for key in table.base:
-        table.origin.setdefault(key, name)
-    _clamp(table)
+        if key in given or key not in table.origin:
+            table.origin[key] = name
+    _clamp(table, given)
     for category in Category:
         if missing := {f.name for f in fields(Row)} - set(table.base.get(category, ())):
             raise place.at(category).error(f"[{category}] lacks {', '.join(sorted(missing))}")
     return table
 
 
-def _merge(layer: Layer, tables: Mapping[str, Any], place: "_Place") -> None:
+def _merge(layer: Layer, tables: Mapping[str, Any], place: "_Place") -> set[str]:
+    """Lay columns over a layer's; the keys that were given."""
+    given = set()
     for key, columns in _flatten(tables, place):
         layer[key] = {**layer.get(key, {}), **columns}
+        given.add(key)
+    return given
 
 
 def checked_layer(tables: Mapping[str, Any], *, source: str) -> Layer:
@@ -244,18 +255,20 @@ def _columns(row: Mapping[str, Any], place: "_Place") -> Columns:
     return {name: _check(name, value, place.at(name)) for name, value in row.items()}
 
 
-def _clamp(table: Table) -> None:
-    """Hold every row to the ceiling, and say so once."""
+def _clamp(table: Table, given: set[str]) -> None:
+    """Hold every row to the ceiling; a row that the file itself sets too high is told of, once."""
     ceiling = table.settings.retries_ceiling
     for layer in (table.base, *table.providers.values(), *table.tools.values()):
         for key, columns in list(layer.items()):
             for name in ("retries", "retries_read"):
-                if columns.get(name, 0) > ceiling:
-                    logger.warning(
-                        "policy %s: [%s] %s = %d is above retries_ceiling and counts as %d",
-                        table.name, key, name, columns[name], ceiling,
-                    )  # fmt: skip
+                wanted = columns.get(name, 0)
+                if wanted > ceiling:
                     layer[key] = {**layer[key], name: ceiling}
+                    if key in given:
+                        logger.warning(
+                            "policy %s: [%s] %s = %d is above retries_ceiling and counts as %d",
+                            table.name, key, name, wanted, ceiling,
+                        )  # fmt: skip
 
 
 @record

@@ -19,6 +19,9 @@ THREADS = 256
 """Sync tools that may run at once; a tool past its time limit keeps its thread."""
 
 
+LOOP_THREAD = "failwise-loop"
+
+
 class _Background:
     """What this process has started."""
 
@@ -42,16 +45,17 @@ def loop() -> "asyncio.AbstractEventLoop":
             import asyncio
 
             _here.loop = asyncio.new_event_loop()
-            threading.Thread(
-                target=_here.loop.run_forever, name="failwise-loop", daemon=True
-            ).start()
+            threading.Thread(target=_here.loop.run_forever, name=LOOP_THREAD, daemon=True).start()
         return _here.loop
 
 
 def submit(coroutine: Coroutine[Any, Any, Any]) -> "Future[Any]":
-    """Run a coroutine on the background loop."""
+    """Run a coroutine on the background loop; called on that very loop, on one of its own."""
     import asyncio
 
+    if threading.current_thread().name == LOOP_THREAD:
+        # Whoever blocks this loop to wait for it would wait for ever.
+        return in_thread(asyncio.run, coroutine)
     return asyncio.run_coroutine_threadsafe(coroutine, loop())
 
 

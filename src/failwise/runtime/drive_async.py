@@ -5,6 +5,7 @@ import inspect
 import types
 from collections.abc import Coroutine, Generator
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from failwise.runtime.background import in_thread
@@ -59,12 +60,15 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
     if reading.failure is not None:
         return await perform(execution.machine(), execution, [(began, None)])
     guards = runtime._guards_made or runtime._guards
-    leave: Any = guards.admit(plan.ask)
+    ask, end = plan.ask, plan.end
+    if call.run_id != ask.run_id:
+        ask, end = replace(ask, run_id=call.run_id), replace(end, run_id=call.run_id)
+    leave: Any = guards.admit(ask)
     answer: Any = None
     sent: float | None = None
     try:
         if type(leave) is not Admitted and isinstance(leave, Future):
-            leave = await _leave(execution, plan.ask, leave)
+            leave = await _leave(execution, ask, leave)
             call.now = monotonic()
         sent = monotonic()
         if type(leave) is Admitted:
@@ -82,7 +86,7 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
         return await perform(execution.machine(), execution, [(began, None), (sent, leave)])
     now = call.now = monotonic()
     if answer.error is None and not answer.expired and plainly_good(answer.value):
-        guards.release(plan.end)
+        guards.release(end)
         result: ToolResult[Any] = ToolResult(
             tool.name,
             True,
@@ -192,11 +196,14 @@ async def _claimed(execution: Execution, step: Claim) -> Claimed:
 async def _leave(execution: Execution, step: Admit, future: "Future[Any]") -> Any:
     """Wait for a slot; one that is given while the caller gives up goes back."""
     try:
-        return execution.leave(await asyncio.wrap_future(future))
+        async with asyncio.timeout(execution.time_left):
+            answer = await asyncio.wrap_future(future)
+    except TimeoutError:
+        return execution.no_slot(step, future)
     except asyncio.CancelledError:
-        if not future.cancel():
-            future.add_done_callback(lambda done: execution.give_back(step, done))
+        execution.give_up(step, future)
         raise
+    return execution.leave(answer)
 
 
 async def _invoke(execution: Execution, step: Invoke) -> Answer:
@@ -211,7 +218,8 @@ async def _invoke(execution: Execution, step: Invoke) -> Answer:
         value = execution.credential.value
         if value is UNSET:
             try:
-                value = execution.keep_credential(await _callback(execution.credential.get))
+                async with asyncio.timeout(execution.runtime.callback_timeout(execution.call)):
+                    value = execution.keep_credential(await _callback(execution.credential.get))
             except Exception as error:
                 return Answer(error=execution.credential_failed(error))
     context = LiveContext(execution, value, step.attempt, step.timeout, step.key)
@@ -385,7 +393,12 @@ async def _refresh(execution: Execution, step: Refresh) -> bool:
                 credential.finish_refresh(value, succeeded=succeeded)
 
         execution.runtime._spawn(perform())
-    renewed = await asyncio.shield(asyncio.wrap_future(future))
+    try:
+        async with asyncio.timeout(execution.runtime.callback_timeout(execution.call)):
+            renewed = await asyncio.shield(asyncio.wrap_future(future))
+    except TimeoutError as error:
+        execution.runtime._refresh_failed(credential.name, error)
+        return False
     return renewed and credential.generation > step.seen
 
 

@@ -99,10 +99,11 @@ def _claimed(execution: Execution, step: Claim) -> Claimed:
 def _leave(execution: Execution, step: Admit, future: "Future[Any]") -> Any:
     """Wait for a slot; one that is given while the caller gives up goes back."""
     try:
-        return execution.leave(future.result())
+        return execution.leave(future.result(execution.time_left))
+    except FutureTimeout:
+        return execution.no_slot(step, future)
     except BaseException:
-        if not future.cancel():
-            future.add_done_callback(lambda done: execution.give_back(step, done))
+        execution.give_up(step, future)
         raise
 
 
@@ -119,7 +120,9 @@ def _invoke(execution: Execution, step: Invoke) -> Answer:
         value = execution.credential.value
         if value is UNSET:
             try:
-                value = execution.keep_credential(_callback(execution.credential.get))
+                limit = runtime.callback_timeout(call)
+                got = _callback(execution.credential.get, timeout=limit)
+                value = execution.keep_credential(got)
             except Exception as error:
                 return Answer(error=execution.credential_failed(error))
     context = LiveContext(execution, value, step.attempt, step.timeout, step.key)
@@ -203,18 +206,23 @@ def _refresh(execution: Execution, step: Refresh) -> bool:
     credential = execution.credential
     if credential is None:
         return False
+    limit = execution.runtime.callback_timeout(execution.call)
     future, lead = credential.begin_refresh(step.seen)
     if lead:
         value, succeeded = None, False
         try:
-            value = _callback(credential.refresh)
+            value = _callback(credential.refresh, timeout=limit)
             execution.runtime._hide(value)
             succeeded = True
         except Exception as error:
             execution.runtime._refresh_failed(credential.name, error)
         finally:
             credential.finish_refresh(value, succeeded=succeeded)
-    return future.result() and credential.generation > step.seen
+    try:
+        return future.result(limit) and credential.generation > step.seen
+    except FutureTimeout as error:
+        execution.runtime._refresh_failed(credential.name, error)
+        return False
 
 
 def _ask(execution: Execution, step: Ask) -> Reply:

@@ -72,10 +72,10 @@ class Plan:
 
     __slots__ = ("ask", "end", "read", "straight", "tool")
 
-    def __init__(self, tool: ToolSpec, read: Callable[..., Any]) -> None:
+    def __init__(self, tool: ToolSpec, read: Callable[..., Any], run_id: str) -> None:
         self.tool, self.read = tool, read
-        self.ask = Admit(tool.upstream_name, None, "", 1, None, None, tool.name)
-        self.end = Release(tool.upstream_name, None, "", 1, None)
+        self.ask = Admit(tool.upstream_name, None, run_id, 1, None, None, tool.name)
+        self.end = Release(tool.upstream_name, None, run_id, 1, None)
         self.straight = (
             tool.read_only is True
             and tool.credential is None
@@ -220,6 +220,22 @@ class Execution:
                 transient=True,
             )
         )
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds until the deadline, None without one."""
+        deadline = self.call.deadline
+        return None if deadline is None else max(0.0, deadline - self.runtime.clock.monotonic())
+
+    def no_slot(self, step: Admit, future: "Future[Admitted | Refused]") -> Refused:
+        """The deadline came before a slot did."""
+        self.give_up(step, future)
+        return Refused("runtime.concurrency", reason="no slot became free before the deadline")
+
+    def give_up(self, step: Admit, future: "Future[Admitted | Refused]") -> None:
+        """Wait no longer; leave that is given at this very moment goes back."""
+        if not future.cancel():
+            future.add_done_callback(lambda done: self.give_back(step, done))
 
     def missing_credential(self) -> ToolError | None:
         """A tool names a credential that nobody registered."""

@@ -14,6 +14,7 @@ from failwise.runtime.state import CallState
 from failwise.vocabulary.errors import ToolError, UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Category, Effect, FixBy, StopReason
+from failwise.vocabulary.ports import Policy
 from failwise.vocabulary.result import Repair, ToolResult
 from failwise.vocabulary.spec import Arguments, ToolSpec
 from failwise.vocabulary.steps import Answer, AnyStep, Call, Invoke
@@ -75,6 +76,10 @@ def plainly_good(value: Any) -> bool:
     return False
 
 
+_BUGS = ("tool.exception", "unknown.unclassified")
+"""What a developer must see with its traceback: it may be a slip in the tool."""
+
+
 class Judgement:
     """The pure rooms, wired for one runtime. Raises `ConfigurationError` for a bad policy at once."""
 
@@ -85,7 +90,9 @@ class Judgement:
         self._profiles = tuple(profiles)
         self._readers: dict[str, ArgumentReader] = {}
         self._classifier: Classifier | None = None
-        self.policy = TablePolicy(policy, jitter=jitter)
+        self.policy: Policy = (
+            policy if hasattr(policy, "decide") else TablePolicy(policy, jitter=jitter)
+        )
         self.logic = Logic(self.read, self.classify, self.fix, _fingerprint, self.policy)
         if self._profiles:
             self.classifier()
@@ -267,7 +274,7 @@ class Judgement:
             failure = _already_retried(failure)
         if error is not None:
             failure = replace(failure, exception=error)
-            if failure.code == "tool.exception" and evidence.tool_error is None:
+            if failure.code in _BUGS and evidence.tool_error is None and evidence.inner is None:
                 logger.error("tool %s failed", call.tool.name, exc_info=error)
         return failure
 

@@ -516,7 +516,7 @@ class Runtime:
 
     def _plan(self, tool: ToolSpec) -> Plan:
         """What is alike for every call of a tool, made at its first call."""
-        plan = Plan(tool, self._judgement.reader(tool).read)
+        plan = Plan(tool, self._judgement.reader(tool).read, self._loose.id)
         if tool.name in self._tools:
             self._plans[tool.name] = plan
         return plan

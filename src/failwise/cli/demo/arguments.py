@@ -59,7 +59,7 @@ HINT = Scene(
         ),
     ),
     requests=2,
-    seconds=3.0,
+    seconds=5.0,
     told=True,
 )
 
@@ -68,7 +68,7 @@ BROKEN_JSON = Scene(
     _broken_json,
     (Step("get_weather", "```json\n{'city': 'Kyoto', 'days': 3,}\n```", Wanted(repaired=True)),),
     requests=1,
-    seconds=3.0,
+    seconds=5.0,
 )
 
 UNKNOWN_TOOL = Scene(
@@ -83,7 +83,7 @@ UNKNOWN_TOOL = Scene(
         Step("find_hotels", '{"city": "Kyoto"}'),
     ),
     requests=1,
-    seconds=3.0,
+    seconds=5.0,
     told=True,
 )
 
@@ -100,5 +100,5 @@ NEAR_VALUES = Scene(
     ),
     requests=1,
     effects=1,
-    seconds=3.0,
+    seconds=5.0,
 )

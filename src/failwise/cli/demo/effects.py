@@ -116,6 +116,6 @@ BALANCE = Scene(
         ),
     ),
     requests=1,
-    seconds=2.0,
+    seconds=5.0,
     told=True,
 )

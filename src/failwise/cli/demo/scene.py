@@ -59,7 +59,7 @@ class Scene:
     requests: int = 0
     unreached: int = 0
     effects: int = 0
-    seconds: float = 10.0
+    seconds: float = 15.0
     least_seconds: float = 0.0
     connections: tuple[str, int] | None = None
     copies: int = 1

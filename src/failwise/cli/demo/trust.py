@@ -79,7 +79,7 @@ EXPIRED = Scene(
     ),
     connections=("expired", 1),
     unreached=1,
-    seconds=3.0,
+    seconds=5.0,
     told=True,
 )
 
@@ -95,7 +95,7 @@ WRONG_HOST = Scene(
     ),
     connections=("wrong_host", 1),
     unreached=1,
-    seconds=3.0,
+    seconds=5.0,
 )
 
 REFRESH = Scene(
@@ -111,7 +111,7 @@ REFRESH = Scene(
     ),
     requests=2,
     effects=1,
-    seconds=3.0,
+    seconds=5.0,
 )
 
 FORBIDDEN = Scene(
@@ -133,6 +133,6 @@ FORBIDDEN = Scene(
         ),
     ),
     requests=1,
-    seconds=2.0,
+    seconds=5.0,
     told=True,
 )

@@ -131,7 +131,7 @@ QUOTA = Scene(
         ),
     ),
     requests=1,
-    seconds=2.0,
+    seconds=5.0,
 )
 
 BODIES = Scene(
@@ -210,5 +210,5 @@ OUTAGE = Scene(
     (Step("recommend", '{"query": "socks"}', Wanted(False, requests=None)),),
     copies=50,
     outage=True,
-    seconds=15.0,
+    seconds=20.0,
 )
