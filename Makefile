@@ -41,6 +41,7 @@ lint: setup
 
 types: setup
 	$(BIN)/mypy
+	$(BIN)/mypy tests/typing/api.py
 
 check: lint types test
 

@@ -204,13 +204,14 @@ def test_the_journal_of_the_environment_is_kept(
 def test_a_proxy_of_the_environment_is_not_asked(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Loopback is reached directly, and the environment is as before afterwards."""
+    """Loopback is reached directly, the runtime acts, and the environment is as before afterwards."""
     import os
 
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "corp.example")
+    monkeypatch.setenv("FAILWISE", "off")
     assert run("--json", scenes=chosen("refresh")) == 0
-    assert os.environ["NO_PROXY"] == "corp.example"
+    assert (os.environ["NO_PROXY"], os.environ["FAILWISE"]) == ("corp.example", "off")
     capsys.readouterr()
 
 

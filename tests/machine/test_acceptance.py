@@ -779,9 +779,13 @@ def test_rows_can_be_overridden_per_provider(stage: Open) -> None:
 def test_a_wrong_override_is_said_at_once(stage: Open) -> None:
     """A misspelt column is the caller's mistake: it raises, with what was meant."""
     it = stage()
-    it.tool("one", server_error(), read_only=True)
+    one = it.tool("one", server_error(), read_only=True)
+    for wrong in ({"server": {"retrys": 1}}, {"sever": {"retries": 1}}, "default"):
+        with pytest.raises(UsageError, match="policy="):
+            it.call("one", policy=wrong)
+    assert one.requests == 0
     with pytest.raises(UsageError, match="retries"):
-        it.call("one", policy={"server": {"retrys": 1}})
+        it.tool("two", server_error(), policy={"server": {"retrys": 1}})
     with pytest.raises(ConfigurationError):
         stage({"netwrok": {"retries": 1}})
 

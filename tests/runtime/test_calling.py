@@ -275,6 +275,19 @@ async def test_many_in_a_run_share_its_id(rt: Runtime) -> None:
     assert {r.run_id for r in results} == {"job-1"}
 
 
+async def test_misuse_of_one_of_many_sends_none(rt: Runtime) -> None:
+    """A mistake in the last entry is said before the first one is sent."""
+    order = ScriptedTool("order", ["placed"])
+    rt.add(order)
+    calls = [("order", {}), ("order", {}), {"tool": "order", "arguments": {}, "bogus": 1}]
+    with pytest.raises(UsageError, match="bogus"):
+        await rt.call_many(calls)
+    with pytest.raises(UsageError, match="bogus"):
+        rt.call_many_sync(calls)
+    await asyncio.sleep(0)
+    assert order.requests == 0
+
+
 # Never raises; misuse does
 
 

@@ -338,6 +338,36 @@ async def test_a_verify_that_hangs_means_dont_know(make: Make, clock: SteppingCl
         go.set()
 
 
+@pytest.mark.parametrize("driver", ["asyncio", "sync"])
+def test_verify_has_the_credential_and_may_call_other_tools(
+    make: Make, clock: SteppingClock, driver: str
+) -> None:
+    """After a restart nothing was sent yet: verify gets the credential, and its own calls are ours."""
+    first = make(clock=clock)
+    first.credential("shop", "secret-token")
+    first.add(ScriptedTool("order", [lost()], credential="shop"))
+    first.run("job").call_sync("order", {}, call_id="c1")
+    first.close()
+    rt, seen = make(clock=clock), []
+    results = recorded(rt)
+    rt.credential("shop", lambda: "secret-token")
+    rt.add(ScriptedTool("find", [{"order": 7}], read_only=True))
+
+    def verify(arguments: Any, context: Any) -> Any:
+        seen.append(context.credential)
+        return rt.call_sync("find", {})
+
+    rt.add(ScriptedTool("order", ["never"], credential="shop", verify=verify))
+    run = rt.run("job", deadline=60)
+    if driver == "asyncio":
+        result = asyncio.run(run.call("order", {}, call_id="c1"))
+    else:
+        result = run.call_sync("order", {}, call_id="c1")
+    assert result.value == {"order": 7}
+    assert seen == ["secret-token"]
+    assert (results[0].tool_name, results[0].parent_id, results[0].run_id) == ("find", "c1", "job")
+
+
 async def test_verify_may_ask_for_the_context(rt: Runtime) -> None:
     """A second parameter gets the call's key and ids."""
     seen: list[Any] = []

@@ -120,9 +120,42 @@ def test_a_bug_in_a_tool_is_logged_with_its_traceback(
     assert result.failure.code == "tool.exception"
     assert result.failure.exception is bug
     (record,) = [r for r in caplog.records if r.levelno == logging.ERROR]
-    assert record.exc_info
-    assert record.exc_info[1] is bug
+    assert "Traceback" in record.getMessage()
+    assert type(bug).__name__ in record.getMessage()
     assert "exception" not in json.loads(result.to_json())["failure"]
+
+
+def test_the_logged_traceback_holds_no_secret(
+    call: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a tool put into its exception is redacted before it is logged."""
+    secret = "hunter" + "2hunter2"
+    with caplog.at_level(logging.ERROR, "failwise"):
+        call(KeyError(f"postgres://admin:{secret}@db/shop"))
+    assert "Traceback" in caplog.text
+    assert secret not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("cannot connect to the database"),
+        RuntimeError("HTTP 429 Too Many Requests"),
+        Exception("401 Unauthorized: token expired"),
+    ],
+)
+def test_words_alone_never_repeat_a_write(call: Callable[..., Any], error: Exception) -> None:
+    """A generic exception's text is no proof that nothing happened: the tool may have acted before."""
+    result = call(error)
+    assert result.sent == 1
+    assert result.effect is Effect.UNKNOWN
+
+
+def test_words_are_enough_to_repeat_a_read(call: Callable[..., Any]) -> None:
+    """A read does no harm twice, so what the text says is acted on."""
+    result = call(RuntimeError("cannot connect to the database"), read_only=True)
+    assert result.failure.code == "network.connect_refused"
+    assert result.sent == 4
 
 
 @pytest.mark.parametrize("bug", [StopIteration("empty"), StopAsyncIteration()])

@@ -231,6 +231,17 @@ def checked_layer(tables: Mapping[str, Any], *, source: str) -> Layer:
     return layer
 
 
+def checked_overrides(tables: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """The overrides of a tool or a call as they are. Raises `ConfigurationError` for wrong ones."""
+    if tables is not None:
+        if not isinstance(tables, Mapping):
+            raise ConfigurationError(
+                f"policy={tables!r}: give rows such as {{'network': {{'retries': 1}}}}"
+            )
+        checked_layer(tables, source="policy=")
+    return tables
+
+
 def _flatten(tables: Mapping[str, Any], place: "_Place") -> Iterator[tuple[str, Columns]]:
     """``{"network": {"retries": 1, "dns": {...}}}`` → (network, ...), (network.dns, ...)."""
     for key, value in tables.items():

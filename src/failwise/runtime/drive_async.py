@@ -5,7 +5,6 @@ import inspect
 import types
 from collections.abc import Coroutine, Generator
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from failwise.runtime.background import in_thread
@@ -62,7 +61,8 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
     guards = runtime._guards_made or runtime._guards
     ask, end = plan.ask, plan.end
     if call.run_id != ask.run_id:
-        ask, end = replace(ask, run_id=call.run_id), replace(end, run_id=call.run_id)
+        ask = Admit(ask.upstream, None, call.run_id, 1, None, None, tool.name)
+        end = Release(ask.upstream, None, call.run_id, 1, None)
     leave: Any = guards.admit(ask)
     answer: Any = None
     sent: float | None = None
@@ -214,17 +214,22 @@ async def _invoke(execution: Execution, step: Invoke) -> Answer:
         missing = execution.missing_credential()
         if missing is not None:
             return Answer(error=missing)
-        assert execution.credential is not None
-        value = execution.credential.value
-        if value is UNSET:
-            try:
-                async with asyncio.timeout(execution.runtime.callback_timeout(execution.call)):
-                    value = execution.keep_credential(await _callback(execution.credential.get))
-            except Exception as error:
-                return Answer(error=execution.credential_failed(error))
+        try:
+            value = await _credential(execution)
+        except Exception as error:
+            return Answer(error=execution.credential_failed(error))
     context = LiveContext(execution, value, step.attempt, step.timeout, step.key)
     answer = _start(execution, tool, step.arguments, step.timeout, context)
     return answer if type(answer) is Answer else await answer  # type: ignore[misc]
+
+
+async def _credential(execution: Execution) -> Any:
+    """The credential's value (None without one), got at the first need."""
+    credential = execution.credential
+    if credential is None or credential.value is not UNSET:
+        return credential and credential.value
+    async with asyncio.timeout(execution.runtime.callback_timeout(execution.call)):
+        return execution.keep_credential(await _callback(credential.get))
 
 
 def _start(
@@ -405,14 +410,15 @@ async def _refresh(execution: Execution, step: Refresh) -> bool:
 async def _ask(execution: Execution, step: Ask) -> Reply:
     """Ask a callback. One that raises or hangs means "don't know"."""
     runtime, call = execution.runtime, execution.call
+    token = surroundings.set(execution)
     try:
         async with asyncio.timeout(runtime.callback_timeout(call)):
             if step.who == "verify":
                 verify, two = execution.verify_arguments()
-                context = LiveContext(execution, None, 0, None, call.key)
-                if execution.credential is not None:
-                    context.credential = execution.credential.value
-                extra = (context,) if two else ()
+                extra: tuple[Any, ...] = ()
+                if two:
+                    value = await _credential(execution)
+                    extra = (LiveContext(execution, value, 0, None, call.key),)
                 answer = await _callback(verify, dict(step.arguments), *extra)
                 return Reply(*execution.verdict(answer))
             answer = await _callback(runtime.confirm, call.tool.name, step.repairs)
@@ -422,3 +428,5 @@ async def _ask(execution: Execution, step: Ask) -> Reply:
     except Exception as error:
         runtime._callback_failed(step.who, call.tool.name, error)
         return Reply(None)
+    finally:
+        surroundings.reset(token)

@@ -1,6 +1,5 @@
 """The sync driver: performs the machine's steps in the caller's thread, and decides nothing."""
 
-import contextvars
 import inspect
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -116,15 +115,10 @@ def _invoke(execution: Execution, step: Invoke) -> Answer:
         missing = execution.missing_credential()
         if missing is not None:
             return Answer(error=missing)
-        assert execution.credential is not None
-        value = execution.credential.value
-        if value is UNSET:
-            try:
-                limit = runtime.callback_timeout(call)
-                got = _callback(execution.credential.get, timeout=limit)
-                value = execution.keep_credential(got)
-            except Exception as error:
-                return Answer(error=execution.credential_failed(error))
+        try:
+            value = _credential(execution)
+        except Exception as error:
+            return Answer(error=execution.credential_failed(error))
     context = LiveContext(execution, value, step.attempt, step.timeout, step.key)
     token = surroundings.set(execution)
     try:
@@ -142,15 +136,21 @@ def _invoke(execution: Execution, step: Invoke) -> Answer:
         surroundings.reset(token)
 
 
+def _credential(execution: Execution) -> Any:
+    """The credential's value (None without one), got at the first need."""
+    credential = execution.credential
+    if credential is None or credential.value is not UNSET:
+        return credential and credential.value
+    limit = execution.runtime.callback_timeout(execution.call)
+    return execution.keep_credential(_callback(credential.get, timeout=limit))
+
+
 def _on_loop(execution: Execution, step: Invoke, context: Any) -> Answer:
     """An async tool, on the background loop."""
     tool = execution.call.tool
     assert tool.call_async is not None
-    variables = contextvars.copy_context()
 
     async def run() -> Any:
-        for variable, value in variables.items():
-            variable.set(value)
         return await tool.call_async(step.arguments, context)  # type: ignore[misc]
 
     work = background.submit(run())
@@ -158,7 +158,7 @@ def _on_loop(execution: Execution, step: Invoke, context: Any) -> Answer:
         return Answer(work.result(step.timeout))
     except FutureTimeout:
         if work.done():
-            raise
+            return Answer(work.result())
         work.cancel()
         return Answer(expired=True, limit=step.timeout)
     except BaseException:
@@ -171,7 +171,7 @@ def _wait_for(execution: Execution, work: "Future[Any]", timeout: float) -> Answ
         return Answer(work.result(timeout))
     except FutureTimeout:
         if work.done():
-            raise
+            return Answer(work.result())
         if work.cancel():
             return execution.never_began(timeout)
         execution.late = work
@@ -229,13 +229,13 @@ def _ask(execution: Execution, step: Ask) -> Reply:
     """Ask a callback. One that raises or hangs means "don't know"."""
     runtime, call = execution.runtime, execution.call
     timeout = runtime.callback_timeout(call)
+    token = surroundings.set(execution)
     try:
         if step.who == "verify":
             verify, two = execution.verify_arguments()
-            context = LiveContext(execution, None, 0, None, call.key)
-            if execution.credential is not None:
-                context.credential = execution.credential.value
-            extra = (context,) if two else ()
+            extra: tuple[Any, ...] = ()
+            if two:
+                extra = (LiveContext(execution, _credential(execution), 0, None, call.key),)
             answer = _callback(verify, dict(step.arguments), *extra, timeout=timeout)
             return Reply(*execution.verdict(answer))
         return Reply(
@@ -246,3 +246,5 @@ def _ask(execution: Execution, step: Ask) -> Reply:
     except Exception as error:
         runtime._callback_failed(step.who, call.tool.name, error)
         return Reply(None)
+    finally:
+        surroundings.reset(token)

@@ -49,6 +49,10 @@ class LiveContext(CallContext):
         self._execution, self._given = execution, (attempt, timeout, key)
         self.credential = credential
 
+    def note(self, **facts: Any) -> None:
+        call = self._execution.call
+        call.extra = {**(call.extra or {}), **facts}
+
     def __getattr__(self, name: str) -> Any:
         """Fill in everything at the first question."""
         execution, (attempt, timeout, key) = self._execution, self._given

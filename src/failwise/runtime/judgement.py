@@ -15,6 +15,7 @@ from failwise.vocabulary.errors import ToolError, UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Category, Effect, FixBy, StopReason
 from failwise.vocabulary.ports import Policy
+from failwise.vocabulary.records import Unset
 from failwise.vocabulary.result import Repair, ToolResult
 from failwise.vocabulary.spec import Arguments, ToolSpec
 from failwise.vocabulary.steps import Answer, AnyStep, Call, Invoke
@@ -272,10 +273,13 @@ class Judgement:
             failure = Failure(Category.UNKNOWN, "unknown.unclassified", "it failed", rule="none")
         if evidence.inner is not None:
             failure = _already_retried(failure)
+        elif failure.effect.safe and not state.read_only and _only_said(evidence):
+            said = {**(failure.details or {}), "effect_said": failure.effect.value}
+            failure = replace(failure, effect=Effect.UNKNOWN, details=said)
         if error is not None:
             failure = replace(failure, exception=error)
             if failure.code in _BUGS and evidence.tool_error is None and evidence.inner is None:
-                logger.error("tool %s failed", call.tool.name, exc_info=error)
+                logger.error("tool %s failed\n%s", call.tool.name, _redacted_traceback(error))
         return failure
 
     # Off
@@ -363,6 +367,28 @@ def as_tool_error(meaning: Any, error: BaseException | None) -> ToolError:
     raise UsageError(
         f"errors={{...: {meaning!r}}}: give as_failure(...), a code, or a function that makes a ToolError"
     )
+
+
+def _only_said(evidence: "Evidence") -> bool:
+    """Nothing but words speaks of this failure: no typed exception, no status or code of its own.
+
+    What the words of a generic exception say of the effect is not enough to send a write again:
+    the tool may have acted before it came to what failed.
+    """
+    if evidence.tool_error is not None:
+        return False
+    if evidence.source == "exception":
+        return not any(fact.kind or fact.attributes for fact in evidence.exceptions)
+    return evidence.source == "value" and isinstance(evidence.body, Unset | str)
+
+
+def _redacted_traceback(error: BaseException) -> str:
+    """The traceback as text without secrets: messages and lines of code may hold some."""
+    import traceback
+
+    from failwise.redaction import default
+
+    return default().text("".join(traceback.format_exception(error, limit=-30))[-20_000:])
 
 
 def _already_retried(failure: Failure | None) -> Failure:

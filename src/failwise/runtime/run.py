@@ -23,18 +23,18 @@ class Run:
     ``runtime.chain_aborted`` without being sent; `interrupted_by` tells the failed result.
     """
 
+    chain = True
+    """Its calls belong together: a call id names one effect in it."""
+
     def __init__(
         self,
         runtime: "Runtime",
         run_id: str,
         deadline: float | None,
         credentials: Mapping[str, Credential],
-        *,
-        named: bool,
     ) -> None:
         self.runtime, self.id, self.deadline = runtime, run_id, deadline
         self.credentials = credentials
-        self.named = named
         self.interrupted_by: ToolResult[Any] | None = None
         self._scope = ""
         self._upstream: tuple[str, str | None] = ("", None)
@@ -115,6 +115,8 @@ class Run:
 
 class LooseRun(Run):
     """Where calls outside of any run belong: nothing one of them does touches another."""
+
+    chain = False
 
     def note(self, result: ToolResult[Any], upstream: str, credential: str | None) -> None:
         """A chain is what is interrupted; here is none."""

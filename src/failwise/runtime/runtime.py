@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
+from failwise.policy.table import checked_overrides
 from failwise.runtime.clock import Clock, SystemClock
 from failwise.runtime.credentials import Credential, credential
 from failwise.runtime.execution import Execution, Plan
@@ -98,7 +99,7 @@ class Runtime:
         self._tasks: set[Any] = set()
         self._prefix = os.urandom(6).hex()
         self._counter = itertools.count(1)
-        self._loose = LooseRun(self, f"session-{self._prefix}", None, {}, named=False)
+        self._loose = LooseRun(self, f"session-{self._prefix}", None, {})
         self._judgement = Judgement(self, policy, profiles, jitter)
         self._guards_made: Guards | None = guards
         self._plans: dict[str, Plan] = {}
@@ -154,6 +155,7 @@ class Runtime:
                 f"a tool named {spec.name!r} is registered already: choose another name="
             )
         self._check_cycles(spec)
+        checked_overrides(spec.policy)
         self._tools[spec.name] = spec
         with contextlib.suppress(TypeError):  # what cannot be hashed is called by its name
             self._functions[tool] = spec.name
@@ -244,7 +246,7 @@ class Runtime:
             own[name] = credential(name, given, None, own=True)
             if not callable(given) and not isinstance(given, Mapping):
                 self._hide(given)
-        return Run(self, id or self._new_id("run"), until, own, named=id is not None)
+        return Run(self, id or self._new_id("run"), until, own)
 
     @overload
     def call(
@@ -272,7 +274,7 @@ class Runtime:
         function given by reference). Cancellation passes through, after the record is closed.
         """
         execution = self._begin(tool, args, kwargs, None)
-        if execution.run.named and execution.shares:
+        if execution.run.chain and execution.shares:
             return shared_async(self, execution)
         return (self._drive or self._async_driver())(execution)
 
@@ -311,8 +313,10 @@ class Runtime:
     def _call(
         self, tool: Any, args: tuple[Any, ...], options: dict[str, Any], run: Run | None
     ) -> Coroutine[Any, Any, ToolResult[Any]]:
-        execution = self._begin(tool, args, options, run)
-        if execution.run.named and execution.shares:
+        return self._driven(self._begin(tool, args, options, run))
+
+    def _driven(self, execution: Execution) -> Coroutine[Any, Any, ToolResult[Any]]:
+        if execution.run.chain and execution.shares:
             return shared_async(self, execution)
         return (self._drive or self._async_driver())(execution)
 
@@ -326,21 +330,20 @@ class Runtime:
     def _call_sync(
         self, tool: Any, args: tuple[Any, ...], options: dict[str, Any], run: Run | None
     ) -> ToolResult[Any]:
+        return self._driven_sync(self._begin(tool, args, options, run))
+
+    def _driven_sync(self, execution: Execution) -> ToolResult[Any]:
         from failwise.runtime.drive_sync import drive_sync
 
-        execution = self._begin(tool, args, options, run)
-        if execution.run.named and execution.shares:
+        if execution.run.chain and execution.shares:
             return shared_sync(self, execution)
         return drive_sync(execution)
 
     async def _call_many(self, calls: Sequence[Any], run: Run | None) -> list[ToolResult[Any]]:
         import asyncio
 
-        prepared = [_one_of_many(item) for item in calls]
-        tasks = [
-            asyncio.ensure_future(self._call(tool, args, options, run))
-            for tool, args, options in prepared
-        ]
+        begun = self._begin_many(calls, run)
+        tasks = [asyncio.ensure_future(self._driven(execution)) for execution in begun]
         try:
             return list(await asyncio.gather(*tasks))
         except BaseException:
@@ -353,18 +356,21 @@ class Runtime:
         import contextvars
         from concurrent.futures import ThreadPoolExecutor
 
-        prepared = [_one_of_many(item) for item in calls]
-        if len(prepared) < 2:
-            return [self._call_sync(tool, args, options, run) for tool, args, options in prepared]
+        begun = self._begin_many(calls, run)
+        if len(begun) < 2:
+            return [self._driven_sync(execution) for execution in begun]
         # Threads of their own: in the tools' pool, calls could wait for the very threads they hold.
-        with ThreadPoolExecutor(min(len(prepared), 64), "failwise-call") as threads:
+        with ThreadPoolExecutor(min(len(begun), 64), "failwise-call") as threads:
             futures = [
-                threads.submit(
-                    contextvars.copy_context().run, self._call_sync, tool, args, options, run
-                )
-                for tool, args, options in prepared
+                threads.submit(contextvars.copy_context().run, self._driven_sync, execution)
+                for execution in begun
             ]
             return [future.result() for future in futures]
+
+    def _begin_many(self, calls: Sequence[Any], run: Run | None) -> list[Execution]:
+        """All of them, before any is sent: where one is misuse, none is."""
+        prepared = [_one_of_many(item) for item in calls]
+        return [self._begin(tool, args, options, run) for tool, args, options in prepared]
 
     def _begin(
         self,
@@ -427,7 +433,7 @@ class Runtime:
             call.parent_id = parent.call_id if parent else outer.call.call_id  # type: ignore[union-attr]
         if options and (len(options) > 1 or not given):
             call.truncated = bool(options.get("truncated", False))
-            call.policy = options.get("policy")
+            call.policy = checked_overrides(options.get("policy"))
             call.extra = options.get("extra")
         plan = self._plans.get(spec.name) or self._plan(spec)
         execution = Execution(self, call, run, plan)
@@ -491,7 +497,7 @@ class Runtime:
 
     def _key(self, run: Run, call_id: str, given: bool) -> str:
         """Which effect this is: the same for a run's call id in every process, else its own."""
-        if not (given and run.named):
+        if not (given and run.chain):
             return self._new_id(call_id)
         from failwise.effects.identity import effect_key
 

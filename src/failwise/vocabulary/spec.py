@@ -25,6 +25,7 @@ class CallContext:
         "credential",
         "generation",
         "idempotency_key",
+        "notes",
         "on_progress",
         "run_id",
     )
@@ -49,6 +50,7 @@ class CallContext:
         self.call_id = call_id
         self.run_id = run_id
         self.on_progress = on_progress
+        self.notes: dict[str, Any] = {}
         self._until = until
         self._clock = clock
 
@@ -58,6 +60,13 @@ class CallContext:
         if self._until is None or self._clock is None:
             return None
         return max(0.0, self._until - self._clock())
+
+    def note(self, **facts: Any) -> None:
+        """Say something about the answer; it is kept in the result's `extra`.
+
+        ``note(age_s=7200)`` tells the model that what a cache gives is two hours old.
+        """
+        self.notes.update(facts)
 
     def progress(self, share: float, message: str = "") -> None:
         """Report progress, 0 to 1; forwarded to whoever listens."""

@@ -3,7 +3,7 @@
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,20 +140,27 @@ def _journal() -> Iterator[tuple[str, bool]]:
         yield str(Path(directory) / "journal.db"), False
 
 
-_PROXIES = ("no_proxy", "NO_PROXY")
+_SURROUNDINGS: dict[str, str | None] = {
+    "no_proxy": "127.0.0.1,localhost",
+    "NO_PROXY": "127.0.0.1,localhost",
+    "FAILWISE": None,
+}
 
 
 @contextmanager
 def _direct() -> Iterator[None]:
-    """Loopback is reached directly, whatever proxy the environment names."""
-    before = {name: os.environ.get(name) for name in _PROXIES}
-    for name in _PROXIES:
-        os.environ[name] = "127.0.0.1,localhost"
+    """Loopback is reached directly and Failwise is switched on, whatever the environment says."""
+    before = {name: os.environ.get(name) for name in _SURROUNDINGS}
+    _set(_SURROUNDINGS)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
