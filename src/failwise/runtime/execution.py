@@ -67,8 +67,16 @@ class LiveContext(CallContext):
             until=None if timeout is None else call.now + timeout,
             clock=runtime.clock.monotonic,
             on_progress=runtime._on_progress,
+            patience=_patience(call.tool, timeout),
         )
         return object.__getattribute__(self, name)
+
+
+def _patience(tool: ToolSpec, timeout: float | None) -> float:
+    """By how much this attempt's limit has grown over the tool's own."""
+    if tool.timeout is None or timeout is None:
+        return 1.0
+    return max(1.0, timeout / tool.timeout)
 
 
 class Plan:

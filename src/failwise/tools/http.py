@@ -232,7 +232,9 @@ class HttpTool:
             content,
             secret_headers=SECRET_HEADERS | {name.lower() for name in secrets},
             connect_timeout=self.connect_timeout,
-            read_timeout=self.read_timeout,
+            read_timeout=None
+            if self.read_timeout is None
+            else self.read_timeout * context.patience,
             write_timeout=self.write_timeout,
             max_response_bytes=self.max_response_bytes,
             redirects=MAXIMUM_REDIRECTS if self.method in ("GET", "HEAD") else 0,

@@ -14,7 +14,8 @@ class CallContext:
 
     `attempt` counts from 1. `idempotency_key` is the same for every attempt of a call. `remaining`
     is the time left for this attempt, in seconds (None: no limit). `credential` is the value of the
-    credential the tool declares. `call_id` and `run_id` name the call.
+    credential the tool declares. `patience` is by how much a limit of the tool's own may grow: above 1
+    after a read timeout. `call_id` and `run_id` name the call.
     """
 
     __slots__ = (
@@ -27,6 +28,7 @@ class CallContext:
         "idempotency_key",
         "notes",
         "on_progress",
+        "patience",
         "run_id",
     )
 
@@ -42,6 +44,7 @@ class CallContext:
         until: float | None = None,
         clock: Callable[[], float] | None = None,
         on_progress: Callable[[float, str], None] | None = None,
+        patience: float = 1.0,
     ) -> None:
         self.attempt = attempt
         self.idempotency_key = idempotency_key
@@ -50,6 +53,7 @@ class CallContext:
         self.call_id = call_id
         self.run_id = run_id
         self.on_progress = on_progress
+        self.patience = patience
         self.notes: dict[str, Any] = {}
         self._until = until
         self._clock = clock
