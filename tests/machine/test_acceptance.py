@@ -5,6 +5,9 @@ the acceptance examples of the project.
 """
 
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -301,6 +304,21 @@ def test_a_refusal_about_one_object_is_an_answer(stage: Open) -> None:
     results = [it.call_in(run, "read", {"page": n}) for n in range(3)]
     assert [r.success for r in results] == [True, False, True]
     assert read.requests == 3
+
+
+@pytest.mark.parametrize(("scope", "sent"), [("run", 0), ("credential", 1), ("", 2)])
+def test_a_row_narrows_what_is_interrupted(stage: Open, scope: str, sent: int) -> None:
+    """`interrupt`: the whole run, only calls to the same upstream and credential, or nothing."""
+    it = stage({"auth": {"forbidden": {"interrupt": scope}}})
+    it.runtime.credential("shop", "secret-1")
+    it.tool("first", forbidden(), credential="shop", upstream="shop")
+    same = it.tool("same", "done", credential="shop", upstream="shop")
+    other = it.tool("other", "done", upstream="elsewhere")
+    run = it.runtime.run("chain")
+    for name in ("first", "same", "other"):
+        it.call_in(run, name)
+    assert same.requests + other.requests == sent
+    assert other.requests == (scope != "run")
 
 
 def test_calls_outside_of_a_run_do_not_stop_each_other(stage: Open) -> None:
@@ -846,6 +864,27 @@ def test_a_guess_asks_first(stage: Open, answer: bool) -> None:
 
 
 # One call, one log
+
+
+def test_every_process_decides_alike() -> None:
+    """The same evidence, history and policy give the same decisions in any process."""
+    program = (
+        "from failwise.policy import TablePolicy; from tests.machine import worlds\n"
+        "print([worlds.play(seed, TablePolicy()).result.to_json() for seed in range(60)])"
+    )
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=Path(__file__).parents[2],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(seen) == 1
 
 
 def test_all_drivers_decide_alike(tmp_path: Path) -> None:

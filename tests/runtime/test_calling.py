@@ -327,6 +327,7 @@ async def test_a_failed_call_never_raises(rt: Runtime, raw: Any) -> None:
         (lambda rt: rt.errors({"x": "y"}), "exception types"),
         (lambda rt: rt.errors({ValueError: 3}), "as_failure"),
         (lambda rt: rt.run(deadline="soon"), "seconds"),
+        (lambda rt: rt.on_result(asyncio.sleep), "plain function"),
         (lambda rt: Runtime(mode="maybe"), "observe"),
         (lambda rt: Runtime(policy="defalt"), "default"),
         (lambda rt: rt.tool(read_only=True, retries=3)(lambda: 1), "retries"),

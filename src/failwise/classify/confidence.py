@@ -10,7 +10,9 @@ from failwise.vocabulary.errors import ConfigurationError
 
 UNMEASURED: Final = (0.5, 0)
 _UNCONFIRMED: Final = 0.8
-_UNKNOWN: Final = 0.1
+_CEILINGS: Final = {"unknown.unclassified": 0.1, "security.certificate_unverified": 0.6}
+"""Codes that cover several faults: how sure their rules can be at most. Browsers say the same
+sentence for an expired, a foreign and a self-made certificate."""
 
 
 @functools.cache
@@ -40,6 +42,5 @@ def confidence(finding: Finding) -> tuple[float, int]:
     if finding.family == "stated":
         return 1.0, 0
     precision, samples = measured().get(band(finding), UNMEASURED)
-    if finding.code == "unknown.unclassified":
-        return min(precision, _UNKNOWN), samples
+    precision = min(precision, _CEILINGS.get(finding.code, 1.0))
     return (precision if finding.confirmed else round(precision * _UNCONFIRMED, 3)), samples

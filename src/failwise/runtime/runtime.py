@@ -199,7 +199,16 @@ class Runtime:
     def on_result(
         self, callback: Callable[[ToolResult[Any]], Any]
     ) -> Callable[[ToolResult[Any]], Any]:
-        """Call back with every finished result. What it raises is logged and goes no further."""
+        """Call back with every finished result. What it raises is logged and goes no further.
+
+        Raises `UsageError` for an async function: there may be no loop to run it on.
+        """
+        import inspect
+
+        if not callable(callback) or inspect.iscoroutinefunction(callback):
+            raise UsageError(
+                f"on_result({callback!r}): give a plain function; it may hand the result to a loop"
+            )
         self._callbacks.append(callback)
         return callback
 

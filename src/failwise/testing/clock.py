@@ -72,13 +72,19 @@ class SteppingClock:
                 self._alarms.remove(alarm)
 
     async def expire(self) -> None:
-        """Hang until the nearest alarm goes off: what a tool that never answers does."""
+        """Hang until the caller's own alarm goes off: what a tool that never answers does.
+
+        The time is moved from one alarm to the next, those of others included. Raises
+        `RuntimeError` where no alarm is left.
+        """
         import asyncio
 
-        await asyncio.sleep(0)  # an alarm is armed only once a tool suspends
-        with self._lock:
-            nearest = min((alarm.at for alarm in self._alarms), default=None)
-        if nearest is None:
-            raise RuntimeError("nothing limits this wait: the tool has no timeout")
-        self.advance(nearest - self.now)
-        await asyncio.Event().wait()
+        while True:
+            await asyncio.sleep(
+                0
+            )  # lets an alarm be armed (only a tool that suspends has one), or end this
+            with self._lock:
+                nearest = min((alarm.at for alarm in self._alarms), default=None)
+            if nearest is None:
+                raise RuntimeError("nothing limits this wait: the tool has no timeout")
+            self.advance(max(0.0, nearest - self.now))
