@@ -835,6 +835,29 @@ def test_a_named_fix_is_applied_once(stage: Open) -> None:
     assert off.requests == 1
 
 
+def test_a_refusal_about_what_was_not_sent_has_no_fix(stage: Open) -> None:
+    """E11: a hint about a parameter that the call did not send: nothing is made up, the model is asked."""
+    it = stage()
+    tool = it.tool(
+        "tool",
+        ToolError(
+            "city_code must be 3 digits",
+            code="invalid_request.parameter",
+            effect="rejected",
+            details={"violations": [{"parameter": "city_code", "rule": "digits", "length": 3}]},
+        ),
+        schema={
+            "type": "object",
+            "properties": {"city_code": {"type": "string"}, "region": {"type": "string"}},
+        },
+        repair="auto",
+    )
+    result = it.call("tool", {"region": "north"})
+    assert tool.sent == [{"region": "north"}]
+    assert result.suggested_action is Action.ASK_MODEL
+    assert result.repairs == ()
+
+
 @pytest.mark.parametrize("answer", [True, False])
 def test_a_guess_asks_first(stage: Open, answer: bool) -> None:
     """E10: `confirm` shows the edit; yes sends it once more, no sends nothing."""

@@ -184,6 +184,36 @@ def test_signals_pass_unharmed(
     assert [row[0] for row in states] == ["not_done"]
 
 
+@pytest.mark.parametrize("kind", [Interrupted, Handoff])
+async def test_signals_reach_everybody_who_shares_the_call(
+    make: Make, caplog: pytest.LogCaptureFixture, kind: type[BaseException]
+) -> None:
+    """Two waiters of one call in a run: both get the signal, and nobody complains of it."""
+    import gc
+
+    rt = make(passthrough=(Interrupted, Handoff))
+    go, started = asyncio.Event(), asyncio.Event()
+
+    @rt.tool
+    async def order() -> None:
+        started.set()
+        await go.wait()
+        raise kind("ask")
+
+    run = rt.run("job")
+    first = asyncio.create_task(run.call("order", {}, call_id="c1"))
+    await started.wait()
+    second = asyncio.create_task(run.call("order", {}, call_id="c1"))
+    await asyncio.sleep(0)
+    go.set()
+    ends = await asyncio.gather(first, second, return_exceptions=True)
+    assert [type(end) for end in ends] == [kind, kind]
+    await asyncio.sleep(0)
+    gc.collect()
+    assert not caplog.records
+    assert rt._flights == {}
+
+
 def test_a_base_exception_passes_with_the_effect_unknown(
     call: Callable[..., Any], make: Make
 ) -> None:

@@ -424,6 +424,47 @@ def spec_of(call: Any, **declarations: Any) -> Any:
     return ToolSpec("order", call_async=call, credential="shop", upstream="u", **declarations)
 
 
+@pytest.mark.parametrize(
+    ("point", "state"),
+    [("invoke", "unknown"), ("wait", "not_done"), ("refresh", "not_done"), ("fallback", "unknown")],
+)
+def test_interrupted_at_every_point(tmp_path: Path, point: str, state: str) -> None:
+    """Ctrl-C in `call_sync`: it comes out after the record, claim and record agree, no slot lost."""
+
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    clock = SteppingClock()
+    if point == "wait":
+        clock.sleep = stop  # type: ignore[method-assign]
+    rt = Runtime(tmp_path / "journal.db", clock=clock, jitter=0)
+    results = recorded(rt)
+    answer: Any = {
+        "invoke": KeyboardInterrupt(),
+        "wait": refused(),
+        "refresh": ToolError("x", code="auth.credential_expired", effect="rejected"),
+        "fallback": ToolError("x", code="tool.exception", effect="rejected", transient=False),
+    }[point]
+    rt.credential("shop", "secret-1", refresh=stop if point == "refresh" else None)
+    rt.add(
+        ScriptedTool(
+            "order",
+            [answer],
+            asynchronous=False,
+            credential="shop",
+            fallback=("other",) if point == "fallback" else (),
+        )
+    )
+    rt.add(ScriptedTool("other", [KeyboardInterrupt()], asynchronous=False))
+    with pytest.raises(KeyboardInterrupt):
+        rt.run("job").call_sync("order", {}, call_id="c1")
+    assert [r.stop_reason for r in results][-1] is StopReason.CANCELLED
+    rows = rt.journal.rows("SELECT state FROM claims WHERE call_id = 'c1'")
+    assert [row[0] for row in rows] == [state]
+    assert in_flight(rt) == 0
+    rt.close()
+
+
 async def test_cancelled_after_any_number_of_ticks(make: Make) -> None:
     """However many turns of the loop it was given: nothing held, no claim left under way."""
     rt = make()

@@ -168,6 +168,7 @@ def _claim(state: CallState, logic: Logic) -> Again:
                 # An honoured key, or an idempotent tool: sent again as the effect it already is.
                 state.key = claimed.key or call.key
                 state.claimed = True
+                state.prior = Effect.UNKNOWN
                 return None
             case _:
                 return (yield from _open_effect(state, logic, claimed.key or call.key))
@@ -190,9 +191,6 @@ def _open_effect(state: CallState, logic: Logic, key: str) -> Again:
                 reply = yield from Ask("verify", state.arguments, failure)
                 if reply.verdict is False:
                     yield from Settle(key, "not_done")
-                    if key == state.call.key:
-                        state.claimed = True
-                        return None
                     return (yield from _claim(state, logic))
     return (yield from _unclaimed(state, logic, "runtime.effect_open", failure))
 
@@ -228,12 +226,18 @@ def _stop(
         if refusal and refusal.cause:
             own = replace(own, details={**(own.details or {}), "cause": dict(refusal.cause)})
         state.decline(own)
-    decision = logic.policy.decide(state.failed, state.situation(retries=_NO_MORE))
-    if decision.action is Action.FALLBACK and reason is not StopReason.DEADLINE:
-        ended = yield from _fall_back(state)
+    state.retries = _NO_MORE
+    decision = logic.policy.decide(state.failed, state.situation())
+    while reason is not StopReason.DEADLINE:
+        if decision.action is Action.VERIFY_EFFECT and decision.stop is None:
+            ended = yield from _verify(state)
+        elif decision.action is Action.FALLBACK:
+            ended = yield from _fall_back(state)
+        else:
+            break
         if ended is not None:
             return ended
-        decision = logic.policy.decide(state.failed, state.situation(retries=_NO_MORE))
+        decision = logic.policy.decide(state.failed, state.situation())
     why = refusal.reason or refusal.code if refusal else "the deadline has passed"
     later = decision.retry_at
     if later is None and refusal and refusal.wait is not None:

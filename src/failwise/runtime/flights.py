@@ -67,8 +67,8 @@ async def shared_async(runtime: "Runtime", execution: Execution) -> ToolResult[A
             except BaseException as error:
                 _land(runtime, key)
                 flight.future.set_exception(error)
-                if not isinstance(error, asyncio.CancelledError | Exception):
-                    raise
+                if isinstance(error, KeyboardInterrupt | SystemExit):
+                    raise  # these end the loop; any other signal is the waiters' to receive
             else:
                 _land(runtime, key)
                 flight.future.set_result(result)

@@ -30,6 +30,8 @@ class CallState:
     started = 0.0
     verdict: bool | None = None
     child_effect = Effect.NOT_SENT
+    prior = Effect.NOT_SENT
+    """What an earlier owner of this claim may have done."""
     read_only = False
     idempotent = False
     admitted = False
@@ -83,7 +85,7 @@ class CallState:
     def effect(self) -> Effect:
         """What became of this tool's own effect over all attempts."""
         effects = [a.failure.effect for a in self.attempts if a.failure is not None]
-        return worst_effect(Effect.NOT_SENT, *effects)
+        return worst_effect(self.prior, *effects)
 
     # Time
 
@@ -151,6 +153,7 @@ class CallState:
 
     def clear_effects(self) -> None:
         """It certainly did not happen: earlier unknowns are no obstacle any more."""
+        self.prior = Effect.NOT_SENT
         self.attempts = [
             replace(a, failure=replace(a.failure, effect=Effect.REJECTED)) if a.failure else a
             for a in self.attempts
@@ -230,6 +233,7 @@ class CallState:
             self.worked,
             call.observe,
             call.policy,
+            self.prior,
         )
 
     # Results

@@ -79,7 +79,7 @@ class Simulator:
     """Many calls on one virtual clock, with real guards and the real rules of claims.
 
     `guards` may be built on `clock`. `cancel` asks, before each step is performed, whether the call
-    is cancelled there (for tests at every step boundary).
+    is cancelled there, `kill` whether its process dies there (for tests at every step boundary).
     """
 
     def __init__(
@@ -88,12 +88,13 @@ class Simulator:
         *,
         guards: Callable[[VirtualClock], Guards] | None = None,
         cancel: Callable[[Call, int], bool] | None = None,
+        kill: Callable[[Call, int], bool] | None = None,
         lease: float = 1e9,
     ) -> None:
         self.world = world
         self.clock = VirtualClock()
         self.guards = guards(self.clock) if guards is not None else None
-        self.cancel = cancel
+        self.cancel, self.kill = cancel, kill
         self.lease = lease
         self.claims: dict[str, StoredClaim] = {}
         self.results: list[ToolResult[Any]] = []
@@ -127,6 +128,10 @@ class Simulator:
                     call.began = clock.now
                 step = machine.send(reply)
                 actor.steps.append((clock.now, type(step).__name__))
+                if self.kill is not None and self.kill(call, len(actor.steps)):
+                    if isinstance(step, Invoke) and len(actor.steps) % 2:
+                        self.world.invoke(call, step, clock.now)  # it died with the request sent
+                    return
                 if self.cancel is not None and self.cancel(call, len(actor.steps)):
                     if isinstance(step, Settle | Release):
                         self._perform_at_once(step, call)

@@ -262,6 +262,8 @@ class Situation:
     credential_worked: bool = False
     observe: bool = False
     overrides: Mapping[str, Any] | None = None
+    prior: Effect = Effect.NOT_SENT
+    """What an earlier owner of this call's claim may have done."""
 
     @property
     def repeatable(self) -> bool:
@@ -270,7 +272,7 @@ class Situation:
 
     def effect(self, failure: Failure) -> Effect:
         """What became of the effect over the whole call so far."""
-        worst = failure.effect
+        worst = failure.effect if failure.effect.weight > self.prior.weight else self.prior
         for attempt in self.attempts:
             if attempt.failure is not None and attempt.failure.effect.weight > worst.weight:
                 worst = attempt.failure.effect
