@@ -36,6 +36,7 @@ def main() -> None:
                     "type": "object",
                     "properties": {"page_size": {"type": "integer", "default": 20}},
                 },
+                repair="auto",  # 100 for 500 is a guess: elsewhere it would be asked for first
             )
         )
         rt.add(failwise.HttpTool("stock", "GET", shop.url("/stock/{sku}")))

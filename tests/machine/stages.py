@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from failwise.runtime.call import run_call
 from failwise.runtime.execution import Execution
@@ -225,11 +225,14 @@ class SimulatedStage(Stage):
 
     def ask(self, call: Call, step: Ask, now: float) -> Reply:
         execution = self.under_way[call.call_id]
-        if step.who == "confirm":
-            assert self.runtime.confirm is not None
-            return Reply(self.runtime.confirm(call.tool.name, step.repairs) is True)
-        verify, _ = execution.verify_arguments()
         try:
+            if step.who == "confirm":
+                assert self.runtime.confirm is not None
+                return Reply(self.runtime.confirm(call.tool.name, step.repairs) is True)
+            if step.who == "fixer":
+                assert execution.fixer is not None
+                return execution.fixed(execution.fixer(*execution.fixer_arguments(step)))
+            verify, _ = execution.verify_arguments()
             return Reply(*execution.verdict(verify(dict(step.arguments))))
         except Exception:
             return Reply(None)
@@ -263,3 +266,6 @@ STAGES: Mapping[str, Callable[[Path], Stage]] = {
     "sync": SyncStage,
     "simulated": SimulatedStage,
 }
+
+Open: TypeAlias = Callable[..., Stage]
+"""Opens a stage with a policy."""

@@ -16,18 +16,24 @@ DATA = {".toml", ".yaml", ".json", ".typed"}
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built once from a clean copy by the build backend itself; nothing is downloaded."""
-    pytest.importorskip("hatchling")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the build reads, in a clean copy: nothing in it was built before."""
     copy = tmp_path_factory.mktemp("checkout")
-    target = tmp_path_factory.mktemp("wheel")
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     built_before = shutil.ignore_patterns("__pycache__", "compiled")
     shutil.copytree(ROOT / "src", copy / "src", ignore=built_before)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built once by the build backend itself; nothing is downloaded."""
+    pytest.importorskip("hatchling")
+    target = tmp_path_factory.mktemp("wheel")
     built = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", target],
-        cwd=copy,
+        cwd=checkout,
         capture_output=True,
         text=True,
         check=False,
@@ -51,9 +57,9 @@ def metadata(wheel: Path) -> "email.message.Message[str, str]":
         return email.message_from_bytes(archive.read(name))
 
 
-def test_every_source_and_data_file_is_in_the_wheel(contents: list[str]) -> None:
+def test_every_source_and_data_file_is_in_the_wheel(checkout: Path, contents: list[str]) -> None:
     """A file that the package reads or imports is shipped."""
-    source = ROOT / "src"
+    source = checkout / "src"
     wanted = {
         str(path.relative_to(source))
         for path in (source / "failwise").rglob("*")

@@ -5,12 +5,15 @@ from typing import Any
 
 from failwise.arguments.decode import Malformed
 from failwise.arguments.phrases import phrase, phrases
-from failwise.arguments.violations import violations
+from failwise.arguments.violations import Redact, as_it_is, violations
 from failwise.vocabulary.failure import Excerpt, Failure
 from failwise.vocabulary.kinds import Category, Effect, FixBy, Layer
 from failwise.vocabulary.result import Repair
 
 _SHOWN = 5
+_AROUND = 200
+_REDACTED = 4000
+"""Of this many characters the first 500 are kept: a secret that is cut here is not among them."""
 
 
 def failure(
@@ -20,6 +23,7 @@ def failure(
     *,
     meaning: Mapping[str, str] | None = None,
     snippet: str | None = None,
+    length: int | None = None,
 ) -> Failure:
     """A failure of category ``model_output``; `text` is its sentence for each language.
 
@@ -37,12 +41,14 @@ def failure(
         details={"text": dict(text), **details},
         confidence=1.0,
         rule=f"arguments.{code}",
-        evidence=Excerpt(snippet=snippet[:500], length=len(snippet)) if snippet else None,
+        evidence=Excerpt(snippet=snippet[:500], length=length) if snippet else None,
     )
 
 
-def malformed(error: Malformed, raw: str) -> Failure:
-    """The text is no JSON object. `details`: ``reason``, ``position`` (characters), ``line``."""
+def malformed(error: Malformed, raw: str, redact: Redact = as_it_is) -> Failure:
+    """The text is no JSON object. `details`: ``reason``, ``position`` (characters), ``line``, and
+    what stands ``near`` it, unless something there has to be hidden.
+    """
     position = error.position
     found = repr(error.found[0]) if error.found else phrases()["word"]["end"]
     text = phrase("malformed", error.reason, position=position, found=found)
@@ -50,16 +56,23 @@ def malformed(error: Malformed, raw: str) -> Failure:
     if position is not None:
         details["position"] = position
         details["line"] = raw.count("\n", 0, position) + 1
-        details["near"] = raw[max(0, position - 20) : position + 20]
+        around = raw[max(0, position - _AROUND) : position + _AROUND]
+        if redact("", around) == around:
+            details["near"] = raw[max(0, position - 20) : position + 20]
     code = "truncated" if error.reason == "truncated" else "invalid_json"
-    return failure(code, text, details, meaning=text, snippet=raw)
+    return failure(
+        code, text, details, meaning=text, snippet=_shown(raw, redact), length=_size(raw)
+    )
 
 
 def violated(
-    errors: Sequence[Any], refused: Sequence[Repair] = (), raw: str | None = None
+    errors: Sequence[Any],
+    refused: Sequence[Repair] = (),
+    raw: str | None = None,
+    redact: Redact = as_it_is,
 ) -> Failure:
     """The arguments do not fit the schema. `details`: ``violations``, ``repairs_refused``."""
-    found = violations(errors)
+    found = violations(errors, redact)
     separator = {"en": "; ", "zh": "；"}
     whole = phrases()["word"]["arguments"]
     text = {
@@ -76,8 +89,28 @@ def violated(
         }
     details: dict[str, Any] = {"violations": found}
     if refused:
-        details["repairs_refused"] = [repair.to_dict() for repair in refused]
-    return failure("schema_violation", text, details, snippet=raw)
+        details["repairs_refused"] = [redacted(repair, redact).to_dict() for repair in refused]
+    return failure(
+        "schema_violation", text, details, snippet=_shown(raw, redact), length=_size(raw)
+    )
+
+
+def redacted(repair: Repair, redact: Redact) -> Repair:
+    """A repair without the secrets in what it changed."""
+    tokens = (token for token in reversed(repair.path.split("/")) if not token.isdecimal())
+    named = next(tokens, "")
+    before, after = redact(named, repair.before), redact(named, repair.after)
+    return Repair(repair.kind, repair.path, before, after, repair.grade)
+
+
+def _size(raw: str | None) -> int | None:
+    """Its length in bytes."""
+    return None if raw is None else len(raw.encode("utf-8", "surrogatepass"))
+
+
+def _shown(raw: str | None, redact: Redact) -> str | None:
+    """The start of what was sent: redacted first, cut afterwards."""
+    return None if raw is None else str(redact("", raw[:_REDACTED]))
 
 
 def unknown_tool(name: str, tools: Sequence[str]) -> Failure:

@@ -78,6 +78,20 @@ def fix_from_violations(
     return fixed, tuple(repairs)
 
 
+def differences(
+    sent: Mapping[str, Any], given: Mapping[str, Any], kind: str = "fixer"
+) -> tuple[Repair, ...]:
+    """What somebody changed in arguments, argument by argument: each change is a guess."""
+    changed = [
+        key
+        for key in dict.fromkeys((*sent, *given))
+        if key not in sent or key not in given or not same(sent[key], given[key])
+    ]
+    return tuple(
+        Repair(kind, pointer((key,)), sent.get(key), given.get(key), Grade.GUESS) for key in changed
+    )
+
+
 def _fix(
     schema: Mapping[str, Any] | None,
     path: tuple[str | int, ...],

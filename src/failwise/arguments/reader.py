@@ -4,7 +4,7 @@ Strict first. Only where strict reading or the schema refuses, recoveries are tr
 is recorded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from failwise.arguments import decode
@@ -44,13 +44,21 @@ class ArgumentReader:
     """Reads what a model sent for one tool. Make one for each tool, keep it, share it.
 
     `schema` is the tool's JSON Schema (None: any object will do), `tool` its name, by which a call
-    that stands inside a longer text is known. The schema is compiled at the first reading.
+    that stands inside a longer text is known. The schema is compiled at the first reading. `redact`
+    takes the secrets out of what a failure shows: (name, value) → value.
     """
 
-    __slots__ = ("_is_valid", "_validator", "schema", "tool")
+    __slots__ = ("_is_valid", "_redact", "_validator", "schema", "tool")
 
-    def __init__(self, schema: Mapping[str, Any] | None, tool: str = "") -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Any] | None,
+        tool: str = "",
+        *,
+        redact: Callable[[str, Any], Any] | None = None,
+    ) -> None:
         self.schema, self.tool = schema, tool
+        self._redact = redact
         self._is_valid: Any = _anything if schema is None else None
         self._validator: Validator | None = None
 
@@ -85,4 +93,4 @@ class ArgumentReader:
 
             self._validator = validator(self.schema)
             self._is_valid = self._validator.is_valid
-        return Reading(*recover(self._validator, self.tool, raw, truncated))
+        return Reading(*recover(self._validator, self.tool, raw, truncated, self._redact))

@@ -11,6 +11,7 @@ from failwise.arguments.mending import Mender
 from failwise.arguments.readings import Readings
 from failwise.arguments.tolerant import parse
 from failwise.arguments.validators import Validator, pointer
+from failwise.arguments.violations import Redact, as_it_is
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Grade
 from failwise.vocabulary.result import Repair
@@ -27,16 +28,20 @@ def recover(
     tool: str,
     raw: str | bytes | Mapping[str, Any] | None,
     truncated: bool,
+    redact: Redact | None = None,
 ) -> Outcome:
     """Arguments and repairs, or the failure. Never raises for what a model sent."""
-    return _Recovery(validator, tool, truncated).read(raw)
+    return _Recovery(validator, tool, truncated, redact or as_it_is).read(raw)
 
 
 class _Recovery:
     """One reading. `validator` None: any object will do."""
 
-    def __init__(self, validator: Validator | None, tool: str, truncated: bool) -> None:
+    def __init__(
+        self, validator: Validator | None, tool: str, truncated: bool, redact: Redact
+    ) -> None:
         self._validator, self._tool, self._truncated = validator, tool, truncated
+        self._redact = redact
         schema = validator.schema if validator else {}
         properties = schema.get("properties")
         self._names = list(properties) if isinstance(properties, Mapping) else []
@@ -51,9 +56,9 @@ class _Recovery:
         except Malformed as error:
             if self._truncated:
                 error = Malformed("truncated", error.position)
-            return None, (), malformed(error, text)
+            return None, (), malformed(error, text, self._redact)
         except RecursionError:
-            return None, (), malformed(Malformed("too_deep"), text)
+            return None, (), malformed(Malformed("too_deep"), text, self._redact)
 
     def _text(self, raw: str | bytes | None) -> str:
         if raw is None:
@@ -146,7 +151,7 @@ class _Recovery:
                 for repair in guessed
             ]
             errors = mended.errors or self._validator.errors(value)
-            return None, (), violated(errors, refused, text)
+            return None, (), violated(errors, refused, text, self._redact)
         return mended.value, (*call.repairs, *mended.repairs), None
 
 

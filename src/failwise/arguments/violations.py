@@ -1,7 +1,7 @@
 """The validator's errors as violations: which parameter, which rule, what was due, what came."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from failwise.arguments.phrases import phrase, phrases
@@ -11,6 +11,8 @@ LIMIT = 20
 """Violations reported for one call; a call with more is told the first ones."""
 
 _EXCERPT = 80
+Redact = Callable[[str, Any], Any]
+"""A value and the name it goes by → the same without secrets."""
 _RULES = {
     "minimum": "limit",
     "maximum": "limit",
@@ -24,6 +26,11 @@ _RULES = {
     "minProperties": "limit",
     "maxProperties": "limit",
 }
+
+
+def as_it_is(name: str, value: Any) -> Any:
+    """Nothing is hidden."""
+    return value
 
 
 def excerpt(value: Any) -> str:
@@ -45,16 +52,16 @@ def readable(tokens: Sequence[str | int]) -> str:
     return text
 
 
-def violations(errors: Iterable[Any]) -> list[dict[str, Any]]:
+def violations(errors: Iterable[Any], redact: Redact = as_it_is) -> list[dict[str, Any]]:
     """One entry for each error: ``parameter``, ``path`` (JSON pointer), ``rule``, ``expected``,
     ``got``, and ``text``: for each language what to say after the parameter's name.
 
     Facts of a rule stand beside it: ``allowed`` (enum), ``types``, ``format``, ``pattern``,
-    ``limit``.
+    ``limit``. What came is shown as `redact` gives it.
     """
     found: list[dict[str, Any]] = []
     for error in errors:
-        for entry in _entries(error):
+        for entry in _entries(error, redact):
             if entry not in found:
                 found.append(entry)
             if len(found) >= LIMIT:
@@ -62,47 +69,51 @@ def violations(errors: Iterable[Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _entries(error: Any) -> list[dict[str, Any]]:
+def _entries(error: Any, redact: Redact) -> list[dict[str, Any]]:
     kind, path, value = error.kind, list(error.instance_path), error.instance
     name = kind.name
+
+    def entry(*given: Any, **facts: Any) -> dict[str, Any]:
+        return _entry(*given, redact=redact, **facts)
+
     if name == "required":
-        return [_entry([*path, kind.property], "required", "", None)]
+        return [entry([*path, kind.property], "required", "", None)]
     if name in ("additionalProperties", "unevaluatedProperties"):
         return [
-            _entry([*path, key], "unknown", "", value.get(key) if isinstance(value, dict) else None)
+            entry([*path, key], "unknown", "", value.get(key) if isinstance(value, dict) else None)
             for key in kind.unexpected
         ]
     if name == "type":
         types = sorted(kind.types)
-        return [_entry(path, "type", _types(types), value, types=types)]
+        return [entry(path, "type", _types(types), value, types=types)]
     if name == "enum":
         options = list(kind.options)
         shown = ", ".join(excerpt(option) for option in options[:20])
         if len(options) > 20:
             shown += ", …"
-        return [_entry(path, "enum", shown, value, allowed=options[:100])]
+        return [entry(path, "enum", shown, value, allowed=options[:100])]
     if name == "const":
         expected = kind.expected_value
-        return [_entry(path, "const", excerpt(expected), value, allowed=[expected])]
+        return [entry(path, "const", excerpt(expected), value, allowed=[expected])]
     if name == "format":
         due = phrase("format", kind.format, name=kind.format)
-        return [_entry(path, "format", due, value, format=kind.format)]
+        return [entry(path, "format", due, value, format=kind.format)]
     if name == "pattern":
-        return [_entry(path, "pattern", kind.pattern, value, pattern=kind.pattern)]
+        return [entry(path, "pattern", kind.pattern, value, pattern=kind.pattern)]
     if name in _RULES:
         limit = getattr(kind, _RULES[name])
-        return [_entry(path, _snake(name), str(limit), value, limit=limit)]
+        return [entry(path, _snake(name), str(limit), value, limit=limit)]
     if name == "uniqueItems":
-        return [_entry(path, "unique_items", "", value)]
+        return [entry(path, "unique_items", "", value)]
     if name in ("anyOf", "oneOf") and getattr(kind, "context", None):
-        return _branches(path, value, kind.context)
+        return _branches(path, value, kind.context, redact)
     if name == "oneOf":
-        return [_entry(path, "one_of", "", value)]
-    return [_entry(path, "other", name, value)]
+        return [entry(path, "one_of", "", value)]
+    return [entry(path, "other", name, value)]
 
 
 def _branches(
-    path: list[str | int], value: Any, context: Sequence[Sequence[Any]]
+    path: list[str | int], value: Any, context: Sequence[Sequence[Any]], redact: Redact
 ) -> list[dict[str, Any]]:
     """No branch fits: the one that fits best speaks, or the types of all where none comes near."""
     here = [
@@ -116,9 +127,9 @@ def _branches(
     near = [branch for branch, wrong in zip(context, here, strict=True) if not wrong]
     if near:
         best = min(near, key=len)
-        return [entry for error in best for entry in _entries(error)]
+        return [entry for error in best for entry in _entries(error, redact)]
     types = sorted({name for wrong in here for error in wrong for name in error.kind.types})
-    return [_entry(path, "any_of", _types(types), value, types=types)]
+    return [_entry(path, "any_of", _types(types), value, redact=redact, types=types)]
 
 
 def _types(names: Sequence[str]) -> dict[str, str]:
@@ -132,8 +143,12 @@ def _entry(
     rule: str,
     expected: "str | dict[str, str]",
     got: Any,
+    *,
+    redact: Redact,
     **facts: Any,
 ) -> dict[str, Any]:
+    named = next((token for token in reversed(path) if isinstance(token, str)), "")
+    got = redact(named, got)
     text = phrase("violation", rule, expected=expected, got=excerpt(got))
     return {
         "parameter": readable(path),

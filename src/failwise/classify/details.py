@@ -64,7 +64,20 @@ def _add_violations(
     if not found and parameter:
         found = [{"parameter": parameter, "rule": "invalid"}]
     if found:
-        facts["violations"] = redactor.data(found)
+        facts["violations"] = [_hidden(row, redactor) for row in redactor.data(found)]
+
+
+def _hidden(row: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+    """A violation without the value of a parameter that holds a secret."""
+    if row.get("got") is None:
+        return row
+    leaf = str(row.get("parameter") or "").rpartition(".")[2]
+    got = redactor.named(leaf, row["got"])
+    if got == row["got"]:
+        return row
+    message = row.get("message")
+    told = {"message": message.replace(str(row["got"]), str(got))} if message else {}
+    return {**row, "got": got, **told}
 
 
 def _add_parsing(facts: dict[str, Any], evidence: Evidence) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 _STRENGTH: Final = {"name": 96, "host": 95, "header": 86, "body": 84, "exception": 84, "text": 82}
 _HINTED_NUMBER: Final = 66
+_DRIVER: Final = 95
+_OWN_DRIVERS: Final = frozenset({"database", "protocol"})
+"""Kinds of profiles whose exceptions come from a driver that speaks to nobody else."""
 _UNCONFIRMED_PENALTY: Final = 10
 _NUMBER: Final = re.compile(r"-?\d{1,6}")
 _AS: Final = {"security.blocked": "auth.human_check"}
@@ -55,7 +58,9 @@ class KnownProviders:
             ):
                 continue
             strength = _STRENGTH[hit.by]
-            if hit.by not in SURE and _NUMBER.fullmatch(reading.code or ""):
+            if hit.by == "exception" and hit.profile.kind in _OWN_DRIVERS:
+                strength = _DRIVER
+            elif hit.by not in SURE and _NUMBER.fullmatch(reading.code or ""):
                 strength = _HINTED_NUMBER
             if not entry.confirmed:
                 strength -= _UNCONFIRMED_PENALTY
@@ -80,8 +85,20 @@ class KnownProviders:
             )
 
 
+def _class_names(evidence: Evidence) -> tuple[str, ...]:
+    """The classes of the chain, and those they derive from: clients make classes on the spot."""
+    names = [fact.name for fact in evidence.exceptions]
+    names += [base for fact in evidence.exceptions[:4] for base in fact.bases[:4]]
+    return tuple(dict.fromkeys(names))
+
+
 def _document(evidence: Evidence) -> "Document":
     from failwise.profiles.document import Document
+
+    exception = evidence.exception
+    wrapped = getattr(exception, "orig", None)  # SQLAlchemy's, around the driver's
+    if isinstance(wrapped, BaseException):
+        exception = wrapped
 
     return Document(
         status=evidence.status,
@@ -90,8 +107,8 @@ def _document(evidence: Evidence) -> "Document":
         text=evidence.text,
         host=evidence.host,
         content_type=evidence.content_type,
-        exceptions=tuple(fact.name for fact in evidence.exceptions),
-        exception=evidence.exception,
+        exceptions=_class_names(evidence),
+        exception=exception,
         exception_text=evidence.exceptions[-1].text if evidence.exceptions else "",
         phase=evidence.phase,
     )

@@ -11,6 +11,8 @@ from failwise.vocabulary.kinds import Effect
 _NOT_SENT: Final = frozenset({"config", "pool", "dns", "proxy", "connect", "tls"})
 _SENT: Final = frozenset({"write", "read", "body"})
 _VAGUE_PENALTY: Final = 20
+_CODES: Final = (("code", "jsonrpc", 84), ("close_code", "close", 88))
+"""Attributes that hold a machine code: their table in kinds.toml, and the strength of its rows."""
 _PASSING_DNS: Final = frozenset({"EAI_AGAIN", "ETIMEDOUT"})
 _LASTING_DNS: Final = frozenset(
     {"EAI_NONAME", "EAI_NODATA", "EAI_FAIL", "ENOTFOUND", "EHOSTNOTFOUND"}
@@ -51,6 +53,14 @@ def _of_fact(fact: ExceptionFact, depth: int, evidence: Evidence) -> Iterator[Fi
             f"exception.grpc.{grpc}", row.code, row.effect, 84, "structure",
             provider_code=grpc, position=depth,
         )  # fmt: skip
+    for name, table, strength in _CODES:
+        number = attributes.get(name)
+        row = number_rows(table).get(str(number)) if number is not None else None
+        if row is not None and (name != "code" or fact.kind == "jsonrpc"):
+            yield Finding(
+                f"exception.{table}.{number}", row.code, row.effect, strength, "structure",
+                provider_code=str(number), position=depth,
+            )  # fmt: skip
     kind = kind_rows().get(fact.kind) if fact.kind else None
     if kind is not None:
         yield _of_kind(fact, kind, depth, evidence)

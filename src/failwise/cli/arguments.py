@@ -46,11 +46,13 @@ def main(arguments: argparse.Namespace) -> int:
             "arguments: give --schema FILE (the tool's JSON Schema), or --jsonl FILE|-"
         )
     from failwise.arguments import ArgumentReader
+    from failwise.redaction import default
 
     lang = language(arguments.lang)
     name, schema = _definition(_read_json(arguments.schema))
     raw = read_text(arguments.raw, "what the model sent")
-    reading = ArgumentReader(schema, arguments.tool or name).read(raw)
+    reader = ArgumentReader(schema, arguments.tool or name, redact=default().named)
+    reading = reader.read(raw)
     failure = reading.failure
     if arguments.json:
         print_json(

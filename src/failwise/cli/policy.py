@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DECLARATIONS: Final = (
     "read_only", "idempotent", "destructive", "timeout", "fallback", "verify", "verify_final_after",
-    "idempotency_key", "credential", "profile", "upstream", "repair",
+    "idempotency_key", "credential", "profile", "upstream", "repair", "fixer",
 )  # fmt: skip
 _SWITCHES: Final = ("refresh", "repair", "fallback")
 

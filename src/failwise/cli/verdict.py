@@ -6,6 +6,7 @@ from failwise.cli.terminal import named, say
 from failwise.vocabulary import words
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.result import Language
+from failwise.vocabulary.violation import violation_text
 
 _PARTS = ("context", "wrapper", "message", "remnant")
 
@@ -43,9 +44,7 @@ def _violations(failure: Failure, lang: Language) -> Iterator[tuple[str, object]
     violations = failure.detail("violations")
     for row in violations if isinstance(violations, list | tuple) else ():
         if isinstance(row, Mapping):
-            text = row.get("text")
-            said = text.get(lang) if isinstance(text, Mapping) else None
-            said = said or row.get("message") or row.get("rule") or ""
+            said = violation_text(row, lang)
             yield say(lang, "wrong_at"), f"{row.get('parameter') or '/'}: {said}"
 
 

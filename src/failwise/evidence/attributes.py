@@ -85,6 +85,11 @@ def attributes_of(error: BaseException, names: tuple[str, ...]) -> dict[str, Any
     code = attribute(inner, "code") if inner is not None else None
     if isinstance(code, int) and "code" not in found:  # JSON-RPC errors: MCPError.error.code
         found["code"] = code
+    if any(name.startswith("websockets.") for name in names):
+        closing = attribute(error, "rcvd", "sent")
+        number = attribute(closing, "code") if closing is not None else None
+        if isinstance(number, int):
+            found["close_code"] = int(number)
     document = attribute(error, "doc")
     if isinstance(document, str):
         position = found.get("pos", 0) if isinstance(found.get("pos"), int) else 0

@@ -10,6 +10,8 @@ from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
 
 FILE: Final = "classes.toml"
+FILES: Final = (FILE, "clients.toml")
+"""Transport and machine first; then what clients of services add, whose rows come later."""
 _PHASES: Final = frozenset(get_args(Phase))
 
 NOT_SENT: Final = frozenset({"config", "pool", "dns", "proxy", "connect", "tls"})
@@ -158,11 +160,19 @@ def class_table() -> ClassTable:
     """The table, read once. Raises `ConfigurationError` naming the entry that is wrong."""
     import tomllib
 
-    text = resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8")
+    data: dict[str, Any] = {}
+    for name in FILES:
+        text = resources.files("failwise.evidence").joinpath(name).read_text("utf-8")
+        try:
+            more = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigurationError(f"not valid TOML: {error}", file=name) from error
+        more["messages"] = [*data.get("messages", ()), *more["messages"]]
+        data |= more
     try:
-        return ClassTable(tomllib.loads(text))
-    except (KeyError, tomllib.TOMLDecodeError) as error:
-        raise ConfigurationError(f"{error}", file=FILE) from error
+        return ClassTable(data)
+    except KeyError as error:
+        raise ConfigurationError(f"{error} is missing", file=FILE) from error
 
 
 def described(

@@ -91,9 +91,22 @@ def _fact(error: BaseException) -> tuple[ExceptionFact, bool]:
 
 def _text_of(error: BaseException) -> str:
     try:
-        return bounded(str(error), TEXT_OF_ONE)
+        return bounded(_mail_reply(error) or str(error), TEXT_OF_ONE)
     except Exception:
         return ""
+
+
+def _mail_reply(error: BaseException) -> str | None:
+    """The server's line (``550 5.1.1 User unknown``), which smtplib hides in tuples and bytes."""
+    if not type(error).__module__.startswith(("smtplib", "aiosmtplib")):
+        return None
+    number, reply = attribute(error, "smtp_code", "code"), attribute(error, "smtp_error", "message")
+    refused = attribute(error, "recipients")
+    if number is None and isinstance(refused, Mapping) and refused:
+        number, reply = next(iter(refused.values()))
+    if isinstance(reply, bytes):
+        reply = reply.decode("utf-8", "replace")
+    return f"{number} {reply}" if isinstance(number, int) else None
 
 
 def _of_strands(phases: list[Phase | Literal["answered"] | None]) -> Phase | None:
@@ -280,12 +293,22 @@ def _add_request(evidence: Evidence, error: BaseException) -> None:
         evidence.host = host if isinstance(host, str) else None
 
 
+_LIMIT_OF: Final = {"pool": "pool", "connect": "connect", "tls": "connect", "write": "write"}
+
+
 def _add_limit(evidence: Evidence, error: BaseException) -> None:
     if evidence.limit is not None:
         return
     timeout = attribute(error, "timeout")
     if isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
         evidence.limit = float(timeout)
+        return
+    extensions = attribute(attribute(error, "request"), "extensions")
+    limits = extensions.get("timeout") if isinstance(extensions, Mapping) else None
+    if isinstance(limits, Mapping):  # httpx: one limit for each phase
+        limit = limits.get(_LIMIT_OF.get(evidence.phase or "", "read"))
+        if isinstance(limit, (int, float)):
+            evidence.limit = float(limit)
         return
     told = _LIMIT_TOLD.search(_text_of(error))
     if told:

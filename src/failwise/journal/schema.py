@@ -78,11 +78,10 @@ def connect_to_read(place: str, *, timeout: float = 5.0) -> sqlite3.Connection:
     if not Path(place).is_file():
         raise ConfigurationError("there is no journal here; name the file to read", file=place)
     uri = Path(place).absolute().as_uri() + "?mode=ro"
+    connection = sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
     try:
-        connection = sqlite3.connect(uri, uri=True, timeout=timeout, check_same_thread=False)
         # Looked at without being touched: a mistyped name must not make a journal of another file.
         if not _version(connection):
-            connection.close()
             raise ConfigurationError("this is not a journal: it has none of its tables", file=place)
         with contextlib.suppress(
             sqlite3.OperationalError
@@ -90,8 +89,11 @@ def connect_to_read(place: str, *, timeout: float = 5.0) -> sqlite3.Connection:
             writing = connect(place, timeout=timeout)
             connection.close()
             return writing
-    except sqlite3.DatabaseError as error:
-        raise ConfigurationError(f"this is not a journal: {error}", file=place) from error
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            raise ConfigurationError(f"this is not a journal: {error}", file=place) from error
+        raise
     return connection
 
 

@@ -101,6 +101,10 @@ class Writer:
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout)
+        elif thread is None:  # only read: nobody else closes the file
+            with self.door:
+                if self._store is not None:
+                    self._store.close()
         self.ended = True
         self.refuse("the journal is closed")
 

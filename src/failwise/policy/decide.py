@@ -105,20 +105,19 @@ class TablePolicy:
                 rule="verify.unknown_effect",
             )
         # A key or idempotence holds at this door only: through another one it would be a second effect.
-        if (
-            row.fallback
-            and situation.can_fall_back
-            and untouched
-            and stop is not StopReason.DEADLINE
-        ):
+        # And where TLS trust failed, nobody knows who would get the write: only a read goes elsewhere.
+        trusted = situation.read_only or failure.category is not Category.SECURITY
+        elsewhere = row.fallback and untouched and trusted and stop is not StopReason.DEADLINE
+        why = _why(stop, failure, situation)
+        if elsewhere and situation.can_fall_back:
             return Decision(
                 Action.FALLBACK,
-                reason=f"{failure.code}: {_WHY[stop]}; another tool may answer",
+                reason=f"{failure.code}: {why}; another tool may answer",
                 rule="fallback",
                 stop=stop,
                 interrupt=interrupt,
             )
-        return _end(failure, row, situation, interrupt, stop, _WHY[stop])
+        return _end(failure, row, situation, interrupt, stop, why)
 
     def _retry(
         self, failure: Failure, row: Row, situation: Situation
@@ -172,6 +171,13 @@ _WHY = {
 }
 
 
+def _why(stop: StopReason, failure: Failure, situation: Situation) -> str:
+    """Why nothing more is tried, for a person."""
+    if stop is StopReason.NOT_RETRIABLE and failure.transient:
+        return "the policy allows no retry of it" + ("" if situation.read_only else " on a write")
+    return _WHY[stop]
+
+
 def _cure(failure: Failure, row: Row, situation: Situation) -> Decision | None:
     """Refresh or repair, each once, before any plain repeat."""
     past = situation.deadline is not None and situation.now >= situation.deadline
@@ -181,7 +187,8 @@ def _cure(failure: Failure, row: Row, situation: Situation) -> Decision | None:
             reason=f"{failure.code}: renew the credential once and repeat",
             rule="refresh",
         )
-    if row.repair and situation.can_repair and not situation.repaired and not past:
+    again = situation.repaired or situation.refusals
+    if row.repair and situation.can_repair and not again and not past:
         return Decision(
             Action.REPAIR_ARGUMENTS,
             reason="the upstream names what is wrong and one correction fits",
@@ -232,7 +239,8 @@ def _end(
     why: str,
 ) -> Decision:
     """Nothing more is tried: what to suggest, and when it may be tried again."""
-    action = row.then[1 if situation.repaired else 0]
+    second = failure.refuses_parameters and situation.refusals
+    action = row.then[1 if second else 0]
     if (
         failure.category is Category.BUSINESS
         and failure.advice in _ADVICE

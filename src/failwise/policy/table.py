@@ -219,6 +219,8 @@ def _merge(layer: Layer, tables: Mapping[str, Any], place: "_Place") -> set[str]
     """Lay columns over a layer's; the keys that were given."""
     given = set()
     for key, columns in _flatten(tables, place):
+        if "retries" in columns:  # said once, it holds for reads too
+            columns.setdefault("retries_read", columns["retries"])
         layer[key] = {**layer.get(key, {}), **columns}
         given.add(key)
     return given

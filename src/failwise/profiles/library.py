@@ -62,7 +62,7 @@ class Profiles:
     def hits(self, document: Document, name: str | None = None) -> tuple[Hit, ...]:
         """The profiles that fit, each once, with the sign it was found by.
 
-        The named one, the user's own, then by host (exact, then suffix), header, body, exception
+        The named one, the user's own, then by host (exact, then suffix), header, exception, body
         and text; edges, frameworks and protocols after all of these. Where the name or the host says
         which API answered, bodies that another API would send are no sign; a text is one only where the
         profile knows the code in it. ``http_status`` is never among them: `get` it.

@@ -1,4 +1,4 @@
-"""Which profiles an answer may belong to, by host, header, body, exception and text."""
+"""Which profiles an answer may belong to, by host, header, exception, body and text."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ from failwise.profiles.document import Document
 from failwise.profiles.profile import as_text
 from failwise.vocabulary.records import Unset
 
-By: TypeAlias = Literal["name", "host", "header", "body", "exception", "text"]
+By: TypeAlias = Literal["name", "host", "header", "exception", "body", "text"]
 
 _KEYS = 60
 """Keys of a body that are looked at."""
@@ -33,10 +33,10 @@ class Recognition:
                 yield name, "host"
         for name in self._headers(document):
             yield name, "header"
-        for name in self._bodies(document):
-            yield name, "body"
         for name in self._exceptions(document):
             yield name, "exception"
+        for name in self._bodies(document):
+            yield name, "body"
         if isinstance(document.body, Unset):
             for name in self._texts(document):
                 yield name, "text"

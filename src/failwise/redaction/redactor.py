@@ -113,6 +113,10 @@ class Redactor:
         """
         return self._walk(data, "", NameClass.NONE, 0, [_MAX_NODES])
 
+    def named(self, name: str, value: Any) -> Any:
+        """One value, as `data` has it under this name."""
+        return next(iter(self.data({name: value}).values()))
+
     def _walk(self, node: Any, name: str, kind: NameClass, depth: int, left: list[int]) -> Any:
         left[0] -= 1
         if depth > _MAX_DEPTH or left[0] < 0:

@@ -6,7 +6,7 @@ what a step means is the driver's. Time and chance are told, so a call is a pure
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from failwise.runtime.state import CallState
 from failwise.vocabulary.codes import lookup
@@ -46,22 +46,28 @@ class Reading(Protocol):
     def failure(self) -> Failure | None: ...
 
 
+Corrected: TypeAlias = tuple[Arguments, tuple[Repair, ...]]
+"""Arguments to send instead, and what was changed."""
+
+
 @dataclass(slots=True)
 class Logic:
     """The pure rooms that the machine consults. None of them does I/O.
 
     `classify` answers None for a success, and may put the value a body holds into the answer.
-    `fix` corrects arguments as an upstream's refusal demands, where one correction fits.
+    `fix` corrects arguments as an upstream's refusal demands, where one correction fits; `accept`
+    takes what a fixer gave in place of what was sent, where it fits the schema and differs.
     `fingerprint` identifies (tool, canonical arguments). `heard` is told of each failed attempt
     with what was decided about it; it must not raise.
     """
 
     read: Callable[[Call], Reading]
     classify: Callable[[Answer, Call, CallState], Failure | None]
-    fix: Callable[[Call, Arguments, Failure], tuple[Arguments, tuple[Repair, ...]] | None]
+    fix: Callable[[Call, Arguments, Failure], Corrected | None]
     fingerprint: Callable[[str, Mapping[str, Any]], str]
     policy: Policy
     heard: Callable[[Call, Attempt], None] | None = None
+    accept: Callable[[Call, Arguments, Arguments], Corrected | None] | None = None
 
 
 Again = Generator[AnyStep, Any, "ToolResult[Any] | None"]
@@ -123,6 +129,7 @@ def _leave(state: CallState, logic: Logic) -> Again:
         if not isinstance(reply, Refused):
             state.admitted = True
             state.generation, state.worked = reply.generation, reply.worked
+            state.refusals = reply.refusals
             break
         pause = (reply.wait or 0.0) + state.jitter() * min(1.0, 0.1 * (reply.wait or 0.0))
         if not reply.hold or pause > logic.policy.wait_ceiling or not state.has_time(pause):
@@ -252,12 +259,13 @@ _NO_MORE = 1_000_000
 def _answer_failure(state: CallState, logic: Logic) -> Again:
     """Do what the policy decides, until it leads to another attempt (None) or to the end."""
     while True:
-        correction = None
+        correction, can_repair = None, False
         if state.failed.category is Category.INVALID_REQUEST and not state.repaired:
             correction = logic.fix(state.call, state.arguments, state.failed)
-        decision = logic.policy.decide(
-            state.failed, state.situation(can_repair=correction is not None)
-        )
+            can_repair = correction is not None or (
+                state.call.can_fix and state.failed.refuses_parameters
+            )
+        decision = logic.policy.decide(state.failed, state.situation(can_repair=can_repair))
         state.decide(decision)
         match decision.action:
             case Action.RETRY_BACKOFF | Action.RETRY_EXACT if decision.stop is None:
@@ -268,11 +276,11 @@ def _answer_failure(state: CallState, logic: Logic) -> Again:
                 state.refreshed = True
                 if (yield from Refresh(state.call.tool.credential or "", state.generation)):
                     return None
-            case Action.REPAIR_ARGUMENTS if decision.stop is None and correction is not None:
+            case Action.REPAIR_ARGUMENTS if decision.stop is None and can_repair:
                 state.repaired = True
-                arguments, repairs = correction
-                if (yield from _confirmed(state, arguments, repairs)):
-                    state.take(arguments, repairs)
+                corrected = yield from _corrected(state, logic, correction)
+                if corrected is not None:
+                    state.take(*corrected)
                     return None
             case Action.VERIFY_EFFECT if decision.stop is None:
                 ended = yield from _verify(state)
@@ -286,19 +294,27 @@ def _answer_failure(state: CallState, logic: Logic) -> Again:
                 return (yield from _finish(state, decision))
 
 
-def _confirmed(
-    state: CallState, arguments: Arguments, repairs: tuple[Repair, ...]
-) -> Generator[AnyStep, Any, bool]:
-    """A correction with one reading needs no yes; a guess does, unless the tool says ``auto``."""
-    mode = state.call.tool.repair
-    if mode == "off":
-        return False
-    if mode == "auto" or all(repair.grade is not Grade.GUESS for repair in repairs):
-        return True
-    if not state.call.can_confirm:
-        return False
-    reply = yield from Ask("confirm", arguments, state.failure, repairs)
-    return reply.verdict is True
+def _corrected(
+    state: CallState, logic: Logic, correction: Corrected | None
+) -> Generator[AnyStep, Any, Corrected | None]:
+    """What to send instead: the fix that follows from the refusal, else what a fixer gives.
+
+    A fix with one reading needs no yes; a guess does, unless the mode is ``auto``. A fixer was
+    registered by the user, which is a yes; it is asked where nobody can be asked about a guess.
+    """
+    call = state.call
+    if correction is not None:
+        arguments, repairs = correction
+        if call.repair == "auto" or all(repair.grade is not Grade.GUESS for repair in repairs):
+            return correction
+        if call.can_confirm:
+            reply = yield from Ask("confirm", arguments, state.failure, repairs)
+            return correction if reply.verdict is True else None
+    if not call.can_fix or logic.accept is None:
+        return None
+    reply = yield from Ask("fixer", state.arguments, state.failure)
+    given = reply.arguments
+    return None if given is None else logic.accept(call, state.arguments, given)
 
 
 def _verify(state: CallState) -> Again:

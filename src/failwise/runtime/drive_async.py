@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from typing import Any, TypeAlias, assert_never
 
 from failwise.runtime.background import in_thread
+from failwise.runtime.discretion import discreet_repairs
 from failwise.runtime.execution import Execution, LiveContext
 from failwise.runtime.judgement import plainly_good
 from failwise.runtime.run import surroundings
@@ -94,7 +95,7 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
             None,
             None,
             (),
-            reading.repairs,
+            discreet_repairs(reading.repairs) if reading.repairs else (),
             None,
             StopReason.SUCCEEDED,
             None,
@@ -421,6 +422,9 @@ async def _ask(execution: Execution, step: Ask) -> Reply:
                     extra = (LiveContext(execution, value, 0, None, call.key),)
                 answer = await _callback(verify, dict(step.arguments), *extra)
                 return Reply(*execution.verdict(answer))
+            if step.who == "fixer":
+                given = execution.fixer_arguments(step)
+                return execution.fixed(await _callback(execution.fixer, *given))
             answer = await _callback(runtime.confirm, call.tool.name, step.repairs)
             return Reply(answer is True)
     except execution.runtime.passthrough + call.tool.passthrough:

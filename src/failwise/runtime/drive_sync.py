@@ -238,6 +238,9 @@ def _ask(execution: Execution, step: Ask) -> Reply:
                 extra = (LiveContext(execution, _credential(execution), 0, None, call.key),)
             answer = _callback(verify, dict(step.arguments), *extra, timeout=timeout)
             return Reply(*execution.verdict(answer))
+        if step.who == "fixer":
+            given = execution.fixer_arguments(step)
+            return execution.fixed(_callback(execution.fixer, *given, timeout=timeout))
         return Reply(
             _callback(runtime.confirm, call.tool.name, step.repairs, timeout=timeout) is True
         )

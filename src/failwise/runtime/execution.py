@@ -1,7 +1,7 @@
 """One call under way: what both drivers share. Steps that do not block are performed here."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any
 
@@ -9,18 +9,21 @@ from failwise.runtime.call import run_call
 from failwise.runtime.credentials import Credential
 from failwise.runtime.run import Run
 from failwise.vocabulary.errors import ToolError
+from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.spec import CallContext, ToolSpec
 from failwise.vocabulary.steps import (
     Admit,
     Admitted,
     Answer,
+    Ask,
     Call,
     Claim,
     Claimed,
     Machine,
     Refused,
     Release,
+    Reply,
     Settle,
 )
 
@@ -84,7 +87,7 @@ class Plan:
 
     __slots__ = ("ask", "end", "read", "straight", "tool")
 
-    def __init__(self, tool: ToolSpec, read: Callable[..., Any], run_id: str) -> None:
+    def __init__(self, tool: ToolSpec, read: Callable[..., Any], run_id: str, repair: str) -> None:
         self.tool, self.read = tool, read
         self.ask = Admit(tool.upstream_name, None, run_id, 1, None, None, tool.name)
         self.end = Release(tool.upstream_name, None, run_id, 1, None)
@@ -92,7 +95,7 @@ class Plan:
             tool.read_only is True
             and tool.credential is None
             and tool.success is None
-            and tool.repair != "off"
+            and repair != "off"
             and (tool.call_async is not None or tool.call is not None)
         )
 
@@ -122,6 +125,7 @@ class Execution:
             self.plan.straight
             and self.call.deadline is None
             and self.run.interrupted_by is None
+            and not self.run.refusals
             and self.runtime.mode == "act"
             and not self.call.truncated
         )
@@ -144,9 +148,10 @@ class Execution:
             refusal = self.run.refusal(step.upstream, self.identity)
             if refusal is not None:
                 return refusal
-        if self.credential is None:
+        if self.credential is not None:
+            step.credential = self.credential.identity
+        elif not self.run.refusals:
             return self.runtime._guards.admit(step)
-        step.credential = self.credential.identity
         answer = self.runtime._guards.admit(step)
         return answer if isinstance(answer, Future) else self.leave(answer)
 
@@ -158,12 +163,15 @@ class Execution:
             )
 
     def leave(self, answer: "Admitted | Refused") -> "Admitted | Refused":
-        """The guards' leave, with the credential's generation."""
-        credential = self.credential
-        if credential is None or isinstance(answer, Refused):
+        """The guards' leave, with the credential's generation and what the run remembers."""
+        if isinstance(answer, Refused):
             return answer
-        worked = self.run.worked(self.call.tool.name, credential.identity)
-        return Admitted(credential.generation, worked)
+        credential, name = self.credential, self.call.tool.name
+        refusals = self.run.refusals.get(name, 0)
+        if credential is None:
+            return Admitted(refusals=refusals) if refusals else answer
+        worked = self.run.worked(name, credential.identity)
+        return Admitted(credential.generation, worked, refusals)
 
     def claim(self, step: Claim) -> "Future[Claimed]":
         return self.runtime.journal.claim(step, self.runtime.owner, self.runtime.lease)
@@ -293,6 +301,25 @@ class Execution:
                 else (None, None)
             )
         return True, answer
+
+    @property
+    def fixer(self) -> "Callable[..., Any] | None":
+        """Who corrects arguments that the upstream refused: the tool's own fixer, else the runtime's."""
+        return self.call.tool.fixer or self.runtime.fixer
+
+    def fixer_arguments(self, step: Ask) -> "tuple[str, dict[str, Any], Failure | None]":
+        """What a fixer is given: the tool's name, a copy of the arguments, the refusal."""
+        import copy
+
+        return self.call.tool.name, copy.deepcopy(step.arguments), step.failure
+
+    def fixed(self, answer: Any) -> Reply:
+        """A fixer's answer: corrected arguments, or None for "don't know"."""
+        if answer is None:
+            return Reply(None)
+        if not isinstance(answer, Mapping):
+            raise TypeError(f"a fixer gives a mapping of arguments or None, not {type(answer)}")
+        return Reply(True, arguments=dict(answer))
 
     def verify_arguments(self) -> "tuple[Callable[..., Any], bool]":
         """The verify callback, and whether it takes the call's context as second argument."""

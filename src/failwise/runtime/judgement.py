@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwise.policy.decide import TablePolicy
 from failwise.runtime.call import Logic, Reading
+from failwise.runtime.discretion import discreet, discreet_repairs, without_echoes
 from failwise.runtime.state import CallState
 from failwise.vocabulary.errors import ToolError, UsageError
 from failwise.vocabulary.failure import Failure
@@ -94,7 +95,9 @@ class Judgement:
         self.policy: Policy = (
             policy if hasattr(policy, "decide") else TablePolicy(policy, jitter=jitter)
         )
-        self.logic = Logic(self.read, self.classify, self.fix, _fingerprint, self.policy)
+        self.logic = Logic(
+            self.read, self.classify, self.fix, _fingerprint, self.policy, accept=self.accept
+        )
         if self._profiles:
             self.classifier()
 
@@ -114,7 +117,7 @@ class Judgement:
             reading = _as_it_is(self.reader(tool), call)
         else:
             reading = self.reader(tool).read(call.raw, truncated=call.truncated)
-            if reading.repairs and tool.repair == "off":
+            if reading.repairs and call.repair == "off":
                 reading = _unrepaired(reading)
         return reading
 
@@ -124,7 +127,7 @@ class Judgement:
         if reader is None:
             from failwise.arguments import ArgumentReader
 
-            reader = ArgumentReader(tool.schema, tool.name)
+            reader = ArgumentReader(tool.schema, tool.name, redact=discreet)
             if tool.name in self._runtime._tools:
                 self._readers[tool.name] = reader
         return reader
@@ -138,11 +141,26 @@ class Judgement:
     ) -> tuple[Arguments, tuple[Repair, ...]] | None:
         """Arguments corrected as the upstream's refusal demands, where one correction fits."""
         violations = failure.detail("violations")
-        if not violations or call.tool.schema is None or call.tool.repair == "off":
+        if not violations or call.tool.schema is None or call.repair == "off":
             return None
         from failwise.arguments.hints import fix_from_violations
 
         return fix_from_violations(call.tool.schema, arguments, violations)
+
+    def accept(
+        self, call: Call, sent: Arguments, given: Arguments
+    ) -> tuple[Arguments, tuple[Repair, ...]] | None:
+        """What a fixer gave, where it fits the schema and is not what was refused."""
+        from failwise.arguments.hints import differences
+
+        reading = self.reader(call.tool).read(given)
+        if reading.arguments is None:
+            logger.warning(
+                "what the fixer of %s gave does not fit the schema, and is not sent", call.tool.name
+            )
+            return None
+        repairs = differences(sent, reading.arguments)
+        return (reading.arguments, repairs) if repairs else None
 
     def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments given from code as the JSON a model would write."""
@@ -238,7 +256,7 @@ class Judgement:
             return None
 
     def _evidence(self, answer: Answer, call: Call) -> "Evidence":
-        from failwise.evidence import from_exception
+        from failwise.evidence import from_exception, from_response, is_response
         from failwise.evidence.facts import Evidence
 
         if answer.expired:
@@ -254,7 +272,13 @@ class Judgement:
                     mapped = as_tool_error(meaning, error)
                     mapped.__cause__ = error
                     return from_exception(mapped)
-        evidence = from_exception(error)
+        part = getattr(error, "answer", None)
+        if part is not None and is_response(part):
+            # The answer broke off while its body was read: its beginning says more than the break.
+            evidence = from_response(part)
+            evidence.problem, evidence.exception = "truncated", error
+        else:
+            evidence = from_exception(error)
         evidence.profile = evidence.profile or call.tool.profile
         return evidence
 
@@ -276,6 +300,7 @@ class Judgement:
         elif failure.effect.safe and not state.read_only and _only_said(evidence):
             said = {**(failure.details or {}), "effect_said": failure.effect.value}
             failure = replace(failure, effect=Effect.UNKNOWN, details=said)
+        failure = without_echoes(failure, state.arguments)
         if error is not None:
             failure = replace(failure, exception=error)
             if failure.code in _BUGS and evidence.tool_error is None and evidence.inner is None:
@@ -434,7 +459,11 @@ def _unrepaired(reading: Reading) -> Reading:
             False,
             FixBy.MODEL,
             rule="arguments.repair_off",
-            details={"repairs_refused": [repair.to_dict() for repair in reading.repairs]},
+            details={
+                "repairs_refused": [
+                    repair.to_dict() for repair in discreet_repairs(reading.repairs)
+                ]
+            },
         ),
     )
 

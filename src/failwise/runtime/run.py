@@ -39,6 +39,8 @@ class Run:
         self._scope = ""
         self._upstream: tuple[str, str | None] = ("", None)
         self._worked: set[tuple[str, str | None]] = set()
+        self.refusals: dict[str, int] = {}
+        """Tool → how often its parameters were refused since it last succeeded."""
 
     async def call(self, tool: Any, *args: Any, **options: Any) -> ToolResult[Any]:
         """`Runtime.call` within this run."""
@@ -76,6 +78,7 @@ class Run:
 
     def note(self, result: ToolResult[Any], upstream: str, credential: str | None) -> None:
         """Learn from a finished call."""
+        self._count_refusals(result)
         if result.success:
             if credential is not None and result.degraded_to is None:
                 self._worked.add((result.tool_name, credential))
@@ -83,6 +86,16 @@ class Run:
             self.interrupted_by = result
             self._scope = result.interrupts
             self._upstream = (upstream, credential)
+
+    def _count_refusals(self, result: ToolResult[Any]) -> None:
+        """A refusal counts until the tool succeeds: then the correction was right."""
+        name = result.tool_name
+        if result.success:
+            self.refusals.pop(name, None)
+            return
+        refused = [a for a in result.attempts if a.failure and a.failure.refuses_parameters]
+        if refused:
+            self.refusals[name] = self.refusals.get(name, 0) + len(refused)
 
     def worked(self, tool: str, credential: str | None) -> bool:
         """This credential has succeeded with this tool in this run."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 from failwise.policy.table import checked_overrides
 from failwise.runtime.clock import Clock, SystemClock
 from failwise.runtime.credentials import Credential, credential
+from failwise.runtime.discretion import discreet_repairs
 from failwise.runtime.execution import Execution, Plan
 from failwise.runtime.flights import Flight, shared_async, shared_sync
 from failwise.runtime.judgement import Judgement, as_tool_error
@@ -35,6 +36,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 Mode = Literal["act", "observe", "off"]
+Repairs = Literal["confirm", "auto", "off"]
 
 _OPTIONS = frozenset({"call_id", "deadline", "extra", "policy", "truncated", "raw"})
 _CALL_ID = {"call_id"}
@@ -48,7 +50,11 @@ class Runtime:
     or parsed tables. `mode`: ``"act"``; ``"observe"`` classifies and records and changes nothing;
     ``"off"`` (also the environment's ``FAILWISE=off``) only calls the tool. `passthrough`:
     exception types that are control flow and leave unharmed. `confirm`: asked whether a guessed
-    repair may be applied, with (tool name, repairs). `guards`: another implementation of the
+    repair may be applied, with (tool name, repairs); only True is a yes. `repair`: for tools that say
+    nothing, whether guessed repairs ask (``"confirm"``), run (``"auto"``; the default where the
+    environment says ``FAILWISE_ENV=development``), or no repair is made at all (``"off"``). `fixer`:
+    asked once, with (tool name, arguments, failure), where an upstream refused the arguments and no
+    fix follows from the refusal; it gives corrected arguments, or None. `guards`: another implementation of the
     `Guards` port. `lease`: seconds after which a claim without news counts as unknown.
     `jitter` overrides the policy's (0: exact delays). `clock` injects time.
 
@@ -64,6 +70,8 @@ class Runtime:
         mode: Mode | None = None,
         passthrough: Sequence[type[BaseException]] = (),
         confirm: Callable[..., Any] | None = None,
+        repair: Repairs | None = None,
+        fixer: Callable[..., Any] | None = None,
         guards: Guards | None = None,
         profiles: Sequence["str | os.PathLike[str]"] = (),
         jitter: float | None = None,
@@ -81,6 +89,10 @@ class Runtime:
             self.mode = "observe"
         self.clock: Clock = clock or SystemClock()
         self.confirm = confirm
+        self.repair = _repair_mode(repair)
+        if fixer is not None and not callable(fixer):
+            raise UsageError(f"fixer={fixer!r}: give a function of tool name, arguments, failure")
+        self.fixer = fixer
         self.lease = lease
         self.passthrough = tuple(passthrough)
         self._callback_timeout = callback_timeout
@@ -205,7 +217,7 @@ class Runtime:
         """
         import inspect
 
-        if not callable(callback) or inspect.iscoroutinefunction(callback):
+        if inspect.iscoroutinefunction(callback):
             raise UsageError(
                 f"on_result({callback!r}): give a plain function; it may hand the result to a loop"
             )
@@ -450,6 +462,10 @@ class Runtime:
             call.can_refresh = True
         if self.confirm is not None:
             call.can_confirm = True
+        if self.repair != "confirm":
+            call.repair_default = self.repair
+        if (spec.fixer or self.fixer) is not None and call.repair != "off":
+            call.can_fix = True
         return execution
 
     def _name_of(self, tool: Any) -> str | None:
@@ -531,7 +547,8 @@ class Runtime:
 
     def _plan(self, tool: ToolSpec) -> Plan:
         """What is alike for every call of a tool, made at its first call."""
-        plan = Plan(tool, self._judgement.reader(tool).read, self._loose.id)
+        read = self._judgement.reader(tool).read
+        plan = Plan(tool, read, self._loose.id, tool.repair or self.repair)
         if tool.name in self._tools:
             self._plans[tool.name] = plan
         return plan
@@ -578,7 +595,9 @@ class Runtime:
     def _finish(self, execution: Execution, result: ToolResult[Any]) -> ToolResult[Any]:
         """Record a finished call and tell whoever listens."""
         run = execution.run
-        if result.failure is not None or execution.credential is not None:
+        if result.repairs:
+            result.repairs = discreet_repairs(result.repairs)
+        if result.failure is not None or execution.credential is not None or run.refusals:
             run.note(result, execution.call.tool.upstream_name, execution.identity)
         if self.mode != "off":
             journal = self._journal
@@ -656,9 +675,6 @@ class Runtime:
         journal, self._journal = self._journal, None
         if journal is not None and not hasattr(self._journal_option, "claim"):
             journal.close()
-        from failwise.tools import close_clients
-
-        close_clients()
 
     async def aclose(self) -> None:
         """`close` without blocking the loop."""
@@ -687,6 +703,16 @@ class Runtime:
         trace: "TracebackType | None",
     ) -> None:
         await self.aclose()
+
+
+def _repair_mode(given: str | None) -> Repairs:
+    """What happens to guessed repairs of tools that say nothing."""
+    if given is None:
+        development = os.environ.get("FAILWISE_ENV", "").lower() == "development"
+        return "auto" if development else "confirm"
+    if given not in ("confirm", "auto", "off"):
+        raise UsageError(f"repair={given!r}: say 'confirm', 'auto' or 'off'")
+    return given  # type: ignore[return-value]
 
 
 def _keywords(function: Callable[..., Any]) -> set[str]:

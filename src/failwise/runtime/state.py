@@ -1,5 +1,6 @@
 """What one call knows of itself so far, and the results made from it. No steps, no decisions."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -42,6 +43,8 @@ class CallState:
     refreshed = False
     repaired = False
     worked = False
+    refusals = 0
+    """Earlier refusals of this tool's parameters in this run."""
     verified = False
     value_used = False
 
@@ -209,6 +212,12 @@ class CallState:
             self.value_used = True
         return self.child_effect.safe
 
+    @property
+    def earlier_refusals(self) -> int:
+        """How often the parameters were refused before the last failure, in this run and call."""
+        refused = [a for a in self.attempts[:-1] if a.failure and a.failure.refuses_parameters]
+        return self.refusals + len(refused)
+
     def situation(self, *, retries: int | None = None, can_repair: bool = False) -> Situation:
         """What the policy may rest on."""
         call = self.call
@@ -234,6 +243,7 @@ class CallState:
             call.observe,
             call.policy,
             self.prior,
+            self.earlier_refusals,
         )
 
     # Results
@@ -290,10 +300,13 @@ class CallState:
 
         A person who settled an effect left no result: it is known to have happened, no more.
         """
-        if result is None:
-            result = self.confirmed(None)
-        result.extra["replayed"] = True
-        return result
+        call = self.call
+        again = self.confirmed(None) if result is None else copy.copy(result)
+        again.timestamp = call.began + call.epoch
+        again.duration_ms = (call.now - call.began) * 1000
+        again.attempts = ()
+        again.extra = {**again.extra, "replayed": True}
+        return again
 
     def degraded(self, value: Any, name: str, child: ToolResult[Any] | None) -> ToolResult[Any]:
         """Another tool's answer in place of this one's."""

@@ -1,8 +1,8 @@
 """Tools from a configuration file: the ``[tools.NAME]`` tables of ``failwise.toml``.
 
 A table with `url` is an HTTP tool, one with ``function = "package.module:name"`` a Python function;
-the other keys are the options of `HttpTool` and `function_tool`. `verify` and `success` name
-functions by import path too.
+the other keys are the options of `HttpTool` and `function_tool`. `verify`, `success` and `fixer`
+name functions by import path too.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from failwise.tools.http import HttpTool
 from failwise.vocabulary.errors import ConfigurationError, UsageError
 from failwise.vocabulary.spec import ToolSpec
 
-_IMPORTED = ("verify", "success")
+_IMPORTED = ("verify", "success", "fixer")
 _NOT_IN_FILES = frozenset({"errors", "passthrough"})
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _TABLE = re.compile(r"""^\s*\[\s*tools\s*\.\s*(?:"([^"]*)"|'([^']*)'|([\w-]+))\s*\]""")

@@ -24,7 +24,7 @@ def checked(spec: ToolSpec) -> ToolSpec:
         )
     if spec.schema is not None:
         check_schema(name, spec.schema)
-    if spec.repair not in REPAIR_MODES:
+    if spec.repair is not None and spec.repair not in REPAIR_MODES:
         raise UsageError(f"{name}: repair={spec.repair!r}: say one of {', '.join(REPAIR_MODES)}")
     check_seconds(name, "timeout", spec.timeout)
     check_seconds(name, "verify_final_after", spec.verify_final_after)
@@ -44,7 +44,7 @@ def checked(spec: ToolSpec) -> ToolSpec:
             raise UsageError(
                 f"{name}: {option}={flag!r}: say True, False, or a function of the arguments"
             )
-    for option in ("verify", "success"):
+    for option in ("verify", "success", "fixer"):
         given = getattr(spec, option)
         if given is not None and not callable(given):
             raise UsageError(f"{name}: {option}={given!r}: give a function")

@@ -50,7 +50,8 @@ def function_tool(
     errors: Mapping[type[BaseException], Any] | None = None,
     passthrough: type[BaseException] | Sequence[type[BaseException]] = (),
     policy: Mapping[str, Any] | None = None,
-    repair: str = "auto",
+    repair: str | None = None,
+    fixer: Callable[..., Any] | None = None,
     thread: bool = True,
 ) -> ToolSpec:
     """Make a tool of a function; the options are those of `ToolSpec`.
@@ -102,6 +103,7 @@ def function_tool(
             passthrough=exception_types(tool_name, passthrough),
             policy=policy,
             repair=repair,
+            fixer=fixer,
             thread=thread,
         )
     )

@@ -116,7 +116,8 @@ class HttpTool:
         verify_final_after: float | None = None,
         success: Callable[[Any], bool] | None = None,
         policy: Mapping[str, Any] | None = None,
-        repair: str = "auto",
+        repair: str | None = None,
+        fixer: Callable[..., Any] | None = None,
         ca_file: str | None = None,
     ) -> None:
         self.name = name
@@ -188,6 +189,7 @@ class HttpTool:
                 success=success,
                 policy=policy,
                 repair=repair,
+                fixer=fixer,
                 expects_json=is_json(expects),
             )
         )

@@ -5,6 +5,7 @@ outlives its loop: an async client is closed when asyncio shuts its loop's gener
 are never kept: clients are shared by tools, and tools by tenants.
 """
 
+import atexit
 import os
 import threading
 import time
@@ -259,3 +260,6 @@ def close_clients() -> None:
         client = _clients.pop(settings, None)
         if client is not None:
             client.close()
+
+
+atexit.register(close_clients)

@@ -23,6 +23,9 @@ class Excerpt:
     title: str | None = None
 
 
+_ABOUT_PARAMETERS = ("invalid_request.parameter", "invalid_request.missing_parameter")
+
+
 @record
 class Failure:
     """One failure: what kind, whether the effect may have happened, who can fix it and how.
@@ -66,6 +69,13 @@ class Failure:
         from failwise.vocabulary.words import remedy
 
         return remedy(self, "en")
+
+    @property
+    def refuses_parameters(self) -> bool:
+        """The upstream refused what was sent, not the request as such."""
+        return self.category is Category.INVALID_REQUEST and (
+            self.code in _ABOUT_PARAMETERS or bool(self.detail("violations"))
+        )
 
     def detail(self, name: str) -> Any:
         """One of `details`, or None."""

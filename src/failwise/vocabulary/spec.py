@@ -92,7 +92,8 @@ class ToolSpec:
     upstream honours one. `errors` maps exception types to `ToolError`-like failures. `policy` holds
     this tool's own rows, as in a policy file. `repair` governs guesses only
     (a repair with one reading runs anyway): ``confirm`` asks (no answer is a no), ``auto`` applies,
-    ``off`` refuses every repair.
+    ``off`` refuses every repair; None: as the runtime says. `fixer` corrects arguments that the
+    upstream refused, as `Runtime(fixer=)`.
     """
 
     name: str
@@ -116,7 +117,8 @@ class ToolSpec:
     errors: Mapping[type[BaseException], Any] | None = None
     passthrough: tuple[type[BaseException], ...] = ()
     policy: Mapping[str, Any] | None = None
-    repair: str = "confirm"
+    repair: str | None = None
+    fixer: Callable[..., Any] | None = None
     thread: bool = True
     self_timed: bool = False
     expects_json: bool = False

@@ -108,9 +108,10 @@ class Refresh(Step[bool]):
 
 @dataclass(slots=True)
 class Ask(Step["Reply"]):
-    """Ask a callback: did it happen (verify), may it be changed so (confirm)?"""
+    """Ask a callback: did it happen (verify), may it be changed so (confirm), what should be sent
+    instead (fixer)?"""
 
-    who: Literal["verify", "confirm"]
+    who: Literal["verify", "confirm", "fixer"]
     arguments: Arguments
     failure: Failure | None = None
     repairs: tuple[Repair, ...] = ()
@@ -132,11 +133,13 @@ Machine: TypeAlias = "Generator[AnyStep, Any, ToolResult[Any]]"
 class Admitted:
     """Leave to send, with `generation` of the credential that will be used.
 
-    `worked`: that credential has succeeded with this tool in this run.
+    `worked`: that credential has succeeded with this tool in this run. `refusals`: how often the
+    upstream has refused this tool's parameters in this run since the tool last succeeded.
     """
 
     generation: int = 0
     worked: bool = False
+    refusals: int = 0
 
 
 @dataclass(slots=True)
@@ -182,7 +185,8 @@ class Answer:
 
 @dataclass(slots=True)
 class Reply:
-    """A callback's answer: True, False, or None for "don't know"; `value` that it found."""
+    """A callback's answer: True, False, or None for "don't know"; `value` that it found, or the
+    `arguments` that a fixer gave."""
 
     verdict: bool | None = None
     value: Any = None
@@ -217,6 +221,8 @@ class Call:
     delegated: tuple[str, ...] = ()
     can_refresh = False
     can_confirm = False
+    can_fix = False
+    repair_default = "confirm"
     extra: dict[str, Any] | None = None
 
     def __init__(
@@ -236,6 +242,11 @@ class Call:
         self.key = key
         self.now = self.began = now
         self.epoch = epoch
+
+    @property
+    def repair(self) -> str:
+        """The mode in force for guessed repairs: ``confirm``, ``auto`` or ``off``."""
+        return self.tool.repair or self.repair_default
 
 
 @record
@@ -264,6 +275,8 @@ class Situation:
     overrides: Mapping[str, Any] | None = None
     prior: Effect = Effect.NOT_SENT
     """What an earlier owner of this call's claim may have done."""
+    refusals: int = 0
+    """How often this tool's parameters were refused before, in this run since it last succeeded."""
 
     @property
     def repeatable(self) -> bool:

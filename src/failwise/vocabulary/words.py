@@ -5,20 +5,20 @@ The same result gives the same text in any process.
 """
 
 import datetime
-import functools
 import re
 import string
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from typing import Any
 
 from failwise.vocabulary.codes import category_of, lookup, registry
-from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Action, Category, Effect, FixBy
 from failwise.vocabulary.plain import as_json, as_text
 from failwise.vocabulary.result import Language, Repair, ToolResult
+from failwise.vocabulary.sentences import say as _say
+from failwise.vocabulary.sentences import table as _table
+from failwise.vocabulary.violation import violation_text
 
 MESSAGE_LIMIT = 900
 UPSTREAM_LIMIT = 300
@@ -40,22 +40,6 @@ _HEADER = re.compile(
 _PAGE = re.compile(r"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{1,300})", re.IGNORECASE)
 _CERTIFICATE_DATES = ("not_before", "not_after")
-
-
-@functools.cache
-def _table(lang: str) -> Mapping[str, str]:
-    import tomllib
-
-    text = resources.files("failwise.vocabulary").joinpath("words.toml").read_text("utf-8")
-    data: Mapping[str, Mapping[str, str]] = tomllib.loads(text)
-    missing = set(data["en"]) ^ set(data["zh"])
-    if missing:
-        raise ConfigurationError(f"{min(missing)!r} stands in one language only", file="words.toml")
-    return data[lang]
-
-
-def _say(lang: str, sentence: str, /, **facts: object) -> str:
-    return _table(lang)[sentence].format(**facts)
 
 
 def remedy(failure: Failure, lang: Language) -> str:
@@ -199,13 +183,8 @@ def _particulars(failure: Failure, lang: Language) -> Iterator[str]:
 
 
 def _violation(row: Mapping[str, Any], lang: Language) -> dict[str, str]:
-    texts = row.get("text")
-    text = texts.get(lang) if isinstance(texts, Mapping) else None
-    if not text:
-        facts = (str(row.get(key)) for key in ("rule", "expected") if row.get(key))
-        text = str(row.get("message") or " ".join(facts))
     path = str(row.get("parameter") or row.get("path") or "/")
-    return {"path": _clean(path, 60), "text": _clean(text, 110)}
+    return {"path": _clean(path, 60), "text": _clean(violation_text(row, lang), 110)}
 
 
 def _tried(result: ToolResult[Any], failure: Failure, lang: Language) -> str:
