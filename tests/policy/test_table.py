@@ -98,6 +98,8 @@ def test_a_category_row_of_a_later_layer_beats_a_code_row_of_an_earlier_one(tmp_
         ("preset = 'fast'\n", 1, "default, interactive, batch"),
         ("[tools.a.network]\nretries = true\n", 2, "whole number"),
         ("[network\n", 1, "not valid TOML"),
+        ("[upstreams.gateway]\nretries = 'none'\n", 2, "whole number"),
+        ("[upstreams.gateway]\nbase = 1\n", 1, "one key, retries"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, text: str, line: int, words: str) -> None:
@@ -159,3 +161,20 @@ def test_presets_are_valid_toml_with_every_column() -> None:
     columns = {name for name, value in data["network"].items() if not isinstance(value, dict)}
     for category in ("server", "rate_limit", "business", "tool", "unknown"):
         assert {n for n, v in data[category].items() if not isinstance(v, dict)} == columns
+
+
+def test_an_upstream_that_repeats_itself_is_not_repeated() -> None:
+    """One line switches off our retries towards a gateway, for all its tools and all kinds."""
+    rt = failwise.Runtime(":memory:", policy={"upstreams": {"gateway": {"retries": 0}}})
+    sent = []
+
+    @rt.tool(read_only=True, upstream="gateway")
+    def ask(question: str) -> str:
+        sent.append(question)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    result = rt.call_sync(ask, question="?")
+    assert len(sent) == 1
+    assert result.stop_reason is failwise.StopReason.NOT_RETRIABLE
+    assert result.attempts[0].decision is not None
+    assert "policy allows no retry" in result.attempts[0].decision.reason

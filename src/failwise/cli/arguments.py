@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from failwise.cli.asking import show_difference
 from failwise.cli.inputs import answer_lines, opened, read_text
 from failwise.cli.terminal import add_common, clean, console, language, print_json, say
 from failwise.vocabulary.errors import ConfigurationError, UsageError
@@ -12,7 +13,6 @@ from failwise.vocabulary.result import Language, Repair
 
 _FORM: Final = '{"id": "1", "tool": "name", "schema": {...}, "raw": "..."}'
 _SCHEMA_LIMIT: Final = 10_000_000
-_SHOWN: Final = 200
 _SCHEMA_KEYS: Final = ("parameters", "input_schema", "inputSchema")
 
 _EPILOG: Final = """\
@@ -116,13 +116,5 @@ def _show(arguments: Any, repairs: tuple[Repair, ...], lang: Language) -> None:
     out = console()
     sentence = "arguments_repaired" if repairs else "arguments_fine"
     out.print(Text(say(lang, sentence, count=len(repairs)), style="bold"))
-    for repair in repairs:
-        out.print(Text(f"{repair.path or '/'}  {repair.kind} ({repair.grade})", style="cyan"))
-        out.print(Text(f"- {_excerpt(repair.before)}", style="red"))
-        out.print(Text(f"+ {_excerpt(repair.after)}", style="green"))
+    show_difference(out, repairs)
     out.print(Text(clean(json.dumps(arguments, ensure_ascii=False, indent=2))), soft_wrap=True)
-
-
-def _excerpt(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return clean(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

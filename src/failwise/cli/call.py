@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from failwise.cli.asking import Asker, can_ask
 from failwise.cli.configuration import NAME, load
 from failwise.cli.inputs import LINE_LIMIT, lines, opened
 from failwise.cli.live import watch
@@ -26,7 +27,8 @@ _CALLS_LIMIT: Final = 100_000
 _EPILOG: Final = """\
 Each line of CALLS.jsonl is {"tool": ..., "arguments": object or the model's raw text, "call_id"?,
 "deadline"? (seconds)}. All lines are checked before the first call is sent; calls run in order, as one
-chain. With --run the same file can be run again: effects that are done are not done twice.
+chain. With --run the same file can be run again: effects that are done are not done twice. At a terminal
+you are asked before a guessed repair is sent; no answer is a no.
 
 The exit code is 1 when a call failed."""
 
@@ -60,6 +62,8 @@ def main(arguments: argparse.Namespace) -> int:
     screen = None if arguments.json else _Screen(console(), lang)
     if screen is not None:
         watch(runtime, screen.decided)
+        if can_ask():
+            runtime.confirm = Asker(console(), lang)
     results: list[ToolResult[Any]] = []
     with runtime, runtime.run(arguments.run, deadline=arguments.deadline) as run:
         for call in calls:

@@ -125,6 +125,9 @@ class TablePolicy:
         """A repeat after a wait, or why there is none. The effect is known to be safe here."""
         settings = self.table.settings
         limit = row.retries_read if situation.read_only else row.retries
+        most = self.table.upstreams.get(situation.tool.upstream_name)
+        if most is not None:
+            limit = min(limit, most)
         number = situation.retries + 1
         told = failure.retry_after
         if failure.transient is False or (failure.transient is None and not situation.read_only):

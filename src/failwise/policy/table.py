@@ -11,7 +11,7 @@ import logging
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,8 @@ class Table:
     providers: dict[str, Layer]
     tools: dict[str, Layer]
     origin: dict[str, str]
+    upstreams: dict[str, int] = field(default_factory=dict)
+    """Retries at most towards an upstream: 0 where a gateway repeats already."""
 
     def row(
         self,
@@ -133,7 +135,13 @@ def load(
     if jitter is not None:
         _check("jitter", jitter, _Place("policy", "", "jitter"))
         table = Table(
-            table.name, table.settings, dict(table.base), table.providers, table.tools, table.origin
+            table.name,
+            table.settings,
+            dict(table.base),
+            table.providers,
+            table.tools,
+            table.origin,
+            table.upstreams,
         )
         for key, columns in table.base.items():
             table.base[key] = {**columns, "jitter": jitter} if "jitter" in columns else columns
@@ -178,6 +186,7 @@ def _build(data: Mapping[str, Any], *, name: str, text: str) -> Table:
             dict(parent.providers),
             dict(parent.tools),
             dict(parent.origin),
+            dict(parent.upstreams),
         )
     else:
         raise place.at("preset").error(f"preset = {preset!r}: say one of {', '.join(PRESETS)}")
@@ -199,10 +208,12 @@ def _build(data: Mapping[str, Any], *, name: str, text: str) -> Table:
             for who, tables in value.items():
                 group[who] = dict(group.get(who, {}))
                 given |= _merge(group[who], tables, place.at(f"{key}.{who}"))
+        elif key == "upstreams":
+            table.upstreams.update(_upstreams(value, place.at(key)))
         elif key in set(Category):
             given |= _merge(table.base, {key: value}, place)
         else:
-            known = [*settings, "preset", "providers", "tools", *Category]
+            known = [*settings, "preset", "providers", "tools", "upstreams", *Category]
             raise place.at(key).error(f"unknown key {key!r}{_nearest(key, known)}")
     table.settings = Settings(**settings)
     for key in table.base:
@@ -213,6 +224,19 @@ def _build(data: Mapping[str, Any], *, name: str, text: str) -> Table:
         if missing := {f.name for f in fields(Row)} - set(table.base.get(category, ())):
             raise place.at(category).error(f"[{category}] lacks {', '.join(sorted(missing))}")
     return table
+
+
+def _upstreams(value: Any, place: "_Place") -> dict[str, int]:
+    """``[upstreams.NAME] retries = 0`` → the most retries towards each."""
+    if not isinstance(value, Mapping):
+        raise place.error("upstreams holds tables, such as [upstreams.gateway] retries = 0")
+    most = {}
+    for name, columns in value.items():
+        here = place.at(name)
+        if not isinstance(columns, Mapping) or set(columns) != {"retries"}:
+            raise here.error(f"[upstreams.{name}] takes one key, retries, a whole number")
+        most[name] = _check("retries", columns["retries"], here.at("retries"))
+    return most
 
 
 def _merge(layer: Layer, tables: Mapping[str, Any], place: "_Place") -> set[str]:
