@@ -5,7 +5,7 @@ import socket
 import struct
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from failwise.classify import classify_exception
@@ -58,11 +58,8 @@ def peer(handler: Handler) -> Iterator[int]:
     open_ones: list[socket.socket] = []
 
     def serve(connection: socket.socket) -> None:
-        with connection:
-            try:
-                handler(connection)
-            except OSError:
-                pass
+        with connection, suppress(OSError):
+            handler(connection)
 
     def accept() -> None:
         while True:

@@ -32,7 +32,9 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip(f"no PostgreSQL starts here: {error}")
     uri = server.get_uri()
     with psycopg.connect(uri, autocommit=True) as connection:
-        connection.execute("create table item (id int primary key, name text not null, n int check (n > 0))")
+        connection.execute(
+            "create table item (id int primary key, name text not null, n int check (n > 0))"
+        )
         connection.execute("create table part (item int references item(id))")
         connection.execute("insert into item values (1, 'a', 1)")
         connection.execute("create role guest login")
@@ -53,7 +55,11 @@ STATEMENTS = [
     ("set role guest; select * from item", "auth.forbidden", "rejected"),
     ("set statement_timeout = 20; select pg_sleep(5)", "network.timeout", "rejected"),
     ("set lock_timeout = 20; lock table item", "business.locked", "rejected"),
-    ("set transaction read only; insert into item values (5, 'e', 1)", "server.unavailable|invalid_request.parameter|business.refused", "rejected"),
+    (
+        "set transaction read only; insert into item values (5, 'e', 1)",
+        "server.unavailable|invalid_request.parameter|business.refused",
+        "rejected",
+    ),
     ("select pg_terminate_backend(pg_backend_pid())", "network.connection_reset", "unknown"),
 ]
 
@@ -120,16 +126,31 @@ def test_postgres_sign_in(postgres: str) -> None:
     """A role and a database that are not there."""
     base = postgres.replace("postgres:@", "nobody:@")
     judged(raised(lambda: psycopg.connect(base)), "auth.invalid_credential", "not_sent|rejected")
-    judged(raised(lambda: asyncio.run(asyncpg.connect(base))), "auth.invalid_credential", "not_sent|rejected")
+    judged(
+        raised(lambda: asyncio.run(asyncpg.connect(base))),
+        "auth.invalid_credential",
+        "not_sent|rejected",
+    )
     other = postgres.replace("/postgres?", "/missing?")
-    judged(raised(lambda: psycopg.connect(other)), "invalid_request.parameter|business.not_found", "not_sent|rejected")
-    judged(raised(lambda: asyncio.run(asyncpg.connect(other))), "invalid_request.parameter|business.not_found", "not_sent|rejected")
+    judged(
+        raised(lambda: psycopg.connect(other)),
+        "invalid_request.parameter|business.not_found",
+        "not_sent|rejected",
+    )
+    judged(
+        raised(lambda: asyncio.run(asyncpg.connect(other))),
+        "invalid_request.parameter|business.not_found",
+        "not_sent|rejected",
+    )
 
 
 def test_pool_of_sqlalchemy(postgres: str) -> None:
     """A pool without a free connection sent nothing."""
     engine = sqlalchemy.create_engine(
-        postgres.replace("postgresql:", "postgresql+psycopg:"), pool_size=1, max_overflow=0, pool_timeout=0.1
+        postgres.replace("postgresql:", "postgresql+psycopg:"),
+        pool_size=1,
+        max_overflow=0,
+        pool_timeout=0.1,
     )
     with engine.connect():
         error = raised(engine.connect)
@@ -141,12 +162,20 @@ def test_pool_of_sqlalchemy(postgres: str) -> None:
 @pytest.mark.parametrize(
     "connect",
     [
-        lambda port: psycopg.connect(f"host=127.0.0.1 port={port} user=u dbname=d connect_timeout=2"),
-        lambda port: asyncpg.connect(host="127.0.0.1", port=port, user="u", database="d", timeout=1),
-        lambda port: sqlalchemy.create_engine(f"postgresql+psycopg://u@127.0.0.1:{port}/d").connect(),
+        lambda port: psycopg.connect(
+            f"host=127.0.0.1 port={port} user=u dbname=d connect_timeout=2"
+        ),
+        lambda port: asyncpg.connect(
+            host="127.0.0.1", port=port, user="u", database="d", timeout=1
+        ),
+        lambda port: sqlalchemy.create_engine(
+            f"postgresql+psycopg://u@127.0.0.1:{port}/d"
+        ).connect(),
         lambda port: pymysql.connect(host="127.0.0.1", port=port, user="u", connect_timeout=1),
         lambda port: sqlalchemy.create_engine(f"mysql+pymysql://u@127.0.0.1:{port}/d").connect(),
-        lambda port: pymongo.MongoClient("127.0.0.1", port, serverSelectionTimeoutMS=150).admin.command("ping"),
+        lambda port: pymongo.MongoClient(
+            "127.0.0.1", port, serverSelectionTimeoutMS=150
+        ).admin.command("ping"),
     ],
     ids=["psycopg", "asyncpg", "sqlalchemy-psycopg", "pymysql", "sqlalchemy-pymysql", "pymongo"],
 )
@@ -158,8 +187,12 @@ def test_refused(connect: Callable[[int], Any]) -> None:
 @pytest.mark.parametrize(
     "connect",
     [
-        lambda port: psycopg.connect(f"host=127.0.0.1 port={port} user=u dbname=d connect_timeout=2"),
-        lambda port: asyncpg.connect(host="127.0.0.1", port=port, user="u", database="d", timeout=0.3),
+        lambda port: psycopg.connect(
+            f"host=127.0.0.1 port={port} user=u dbname=d connect_timeout=2"
+        ),
+        lambda port: asyncpg.connect(
+            host="127.0.0.1", port=port, user="u", database="d", timeout=0.3
+        ),
         lambda port: pymongo.MongoClient(
             "127.0.0.1", port, serverSelectionTimeoutMS=300, connectTimeoutMS=200
         ).admin.command("ping"),
@@ -181,11 +214,41 @@ def _mysql_error(number: int, state: str, message: str) -> bytes:
 @pytest.mark.parametrize(
     ("number", "state", "message", "code", "effect"),
     [
-        (1040, "08004", "Too many connections", "rate_limit.concurrency|server.overloaded", "not_sent"),
-        (1045, "28000", "Access denied for user 'u'@'h' (using password: NO)", "auth.invalid_credential", "not_sent|rejected"),
-        (1130, "HY000", "Host '10.0.0.1' is not allowed to connect", "auth.forbidden", "not_sent|rejected"),
-        (1049, "42000", "Unknown database 'd'", "invalid_request.parameter|business.not_found", "not_sent|rejected"),
-        (1129, "HY000", "Host 'h' is blocked because of many connection errors", "auth.forbidden|security.blocked", "not_sent|rejected"),
+        (
+            1040,
+            "08004",
+            "Too many connections",
+            "rate_limit.concurrency|server.overloaded",
+            "not_sent",
+        ),
+        (
+            1045,
+            "28000",
+            "Access denied for user 'u'@'h' (using password: NO)",
+            "auth.invalid_credential",
+            "not_sent|rejected",
+        ),
+        (
+            1130,
+            "HY000",
+            "Host '10.0.0.1' is not allowed to connect",
+            "auth.forbidden",
+            "not_sent|rejected",
+        ),
+        (
+            1049,
+            "42000",
+            "Unknown database 'd'",
+            "invalid_request.parameter|business.not_found",
+            "not_sent|rejected",
+        ),
+        (
+            1129,
+            "HY000",
+            "Host 'h' is blocked because of many connection errors",
+            "auth.forbidden|security.blocked",
+            "not_sent|rejected",
+        ),
     ],
 )
 def test_mysql_numbers(number: int, state: str, message: str, code: str, effect: str) -> None:
@@ -199,15 +262,50 @@ def test_mysql_numbers(number: int, state: str, message: str, code: str, effect:
     ("number", "message", "code", "effect"),
     [
         (1062, "Duplicate entry '1' for key 'PRIMARY'", "business.already_exists", "rejected"),
-        (1205, "Lock wait timeout exceeded; try restarting transaction", "business.locked", "rejected"),
-        (1213, "Deadlock found when trying to get lock", "business.locked|business.conflict", "rejected"),
-        (1146, "Table 'd.t' doesn't exist", "invalid_request.parameter|business.not_found", "rejected"),
-        (1064, "You have an error in your SQL syntax", "invalid_request.parameter|invalid_request.malformed", "rejected"),
-        (1290, "The MySQL server is running with the --read-only option", "server.unavailable", "rejected"),
+        (
+            1205,
+            "Lock wait timeout exceeded; try restarting transaction",
+            "business.locked",
+            "rejected",
+        ),
+        (
+            1213,
+            "Deadlock found when trying to get lock",
+            "business.locked|business.conflict",
+            "rejected",
+        ),
+        (
+            1146,
+            "Table 'd.t' doesn't exist",
+            "invalid_request.parameter|business.not_found",
+            "rejected",
+        ),
+        (
+            1064,
+            "You have an error in your SQL syntax",
+            "invalid_request.parameter|invalid_request.malformed",
+            "rejected",
+        ),
+        (
+            1290,
+            "The MySQL server is running with the --read-only option",
+            "server.unavailable",
+            "rejected",
+        ),
         (1142, "SELECT command denied to user", "auth.forbidden", "rejected"),
         (2006, "MySQL server has gone away", "network.connection_reset", "unknown"),
-        (2013, "Lost connection to MySQL server during query", "network.connection_reset", "unknown"),
-        (3024, "Query execution was interrupted, maximum statement execution time exceeded", "network.timeout", "rejected"),
+        (
+            2013,
+            "Lost connection to MySQL server during query",
+            "network.connection_reset",
+            "unknown",
+        ),
+        (
+            3024,
+            "Query execution was interrupted, maximum statement execution time exceeded",
+            "network.timeout",
+            "rejected",
+        ),
     ],
 )
 def test_mysql_statements(number: int, message: str, code: str, effect: str) -> None:
@@ -228,9 +326,15 @@ def _mongo(answer: dict[str, Any]) -> Callable[[bytes], bytes]:
         _, request, _, operation = struct.unpack_from("<iiii", data)
         greets = b"ismaster" in data or b"isMaster" in data or b"hello" in data
         hello = {
-            "ok": 1, "ismaster": True, "isWritablePrimary": True, "helloOk": True,
-            "maxBsonObjectSize": 16_777_216, "maxMessageSizeBytes": 48_000_000,
-            "maxWriteBatchSize": 100_000, "minWireVersion": 0, "maxWireVersion": 25,
+            "ok": 1,
+            "ismaster": True,
+            "isWritablePrimary": True,
+            "helloOk": True,
+            "maxBsonObjectSize": 16_777_216,
+            "maxMessageSizeBytes": 48_000_000,
+            "maxWriteBatchSize": 100_000,
+            "minWireVersion": 0,
+            "maxWireVersion": 25,
         }
         document = BSON.encode(hello if greets else answer)
         if operation == 2004:
@@ -245,19 +349,69 @@ def _mongo(answer: dict[str, Any]) -> Callable[[bytes], bytes]:
 @pytest.mark.parametrize(
     ("answer", "code", "effect"),
     [
-        ({"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 11000, "errmsg": "E11000 duplicate key error"}]}, "business.already_exists", "rejected"),
-        ({"ok": 0, "code": 13, "codeName": "Unauthorized", "errmsg": "not authorized on d"}, "auth.forbidden", "rejected"),
-        ({"ok": 0, "code": 18, "codeName": "AuthenticationFailed", "errmsg": "Authentication failed."}, "auth.invalid_credential", "rejected"),
-        ({"ok": 0, "code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "operation exceeded time limit"}, "network.timeout", "rejected|unknown"),
-        ({"ok": 0, "code": 112, "codeName": "WriteConflict", "errmsg": "WriteConflict error"}, "business.conflict|business.locked", "rejected"),
-        ({"ok": 0, "code": 10107, "codeName": "NotWritablePrimary", "errmsg": "not master"}, "server.unavailable", "rejected"),
-        ({"ok": 1, "n": 0, "writeErrors": [{"index": 0, "code": 121, "errmsg": "Document failed validation"}]}, "invalid_request.parameter", "rejected"),
+        (
+            {
+                "ok": 1,
+                "n": 0,
+                "writeErrors": [
+                    {"index": 0, "code": 11000, "errmsg": "E11000 duplicate key error"}
+                ],
+            },
+            "business.already_exists",
+            "rejected",
+        ),
+        (
+            {"ok": 0, "code": 13, "codeName": "Unauthorized", "errmsg": "not authorized on d"},
+            "auth.forbidden",
+            "rejected",
+        ),
+        (
+            {
+                "ok": 0,
+                "code": 18,
+                "codeName": "AuthenticationFailed",
+                "errmsg": "Authentication failed.",
+            },
+            "auth.invalid_credential",
+            "rejected",
+        ),
+        (
+            {
+                "ok": 0,
+                "code": 50,
+                "codeName": "MaxTimeMSExpired",
+                "errmsg": "operation exceeded time limit",
+            },
+            "network.timeout",
+            "rejected|unknown",
+        ),
+        (
+            {"ok": 0, "code": 112, "codeName": "WriteConflict", "errmsg": "WriteConflict error"},
+            "business.conflict|business.locked",
+            "rejected",
+        ),
+        (
+            {"ok": 0, "code": 10107, "codeName": "NotWritablePrimary", "errmsg": "not master"},
+            "server.unavailable",
+            "rejected",
+        ),
+        (
+            {
+                "ok": 1,
+                "n": 0,
+                "writeErrors": [{"index": 0, "code": 121, "errmsg": "Document failed validation"}],
+            },
+            "invalid_request.parameter",
+            "rejected",
+        ),
     ],
 )
 def test_mongo(answer: dict[str, Any], code: str, effect: str) -> None:
     """Codes of commands and of writes, as PyMongo raises them."""
     with peer(replying(_mongo(answer))) as port:
-        client: Any = pymongo.MongoClient("127.0.0.1", port, serverSelectionTimeoutMS=2_000, retryWrites=False)
+        client: Any = pymongo.MongoClient(
+            "127.0.0.1", port, serverSelectionTimeoutMS=2_000, retryWrites=False
+        )
         error = raised(lambda: client.d.c.insert_one({"a": 1}))
         client.close()
     assert isinstance(error, pymongo.errors.PyMongoError)

@@ -41,9 +41,19 @@ def test_selenium_unreachable() -> None:
         (400, "invalid selector", "invalid_request.parameter", "rejected"),
         (400, "element click intercepted", "business.precondition|business.refused", "rejected"),
         (400, "element not interactable", "business.precondition|business.refused", "rejected"),
-        (404, "stale element reference", "business.not_found|business.precondition|business.conflict", "rejected"),
+        (
+            404,
+            "stale element reference",
+            "business.not_found|business.precondition|business.conflict",
+            "rejected",
+        ),
         (404, "no such window", "business.not_found", "rejected"),
-        (404, "invalid session id", "business.not_found|auth.credential_expired|network.connection_reset", "rejected"),
+        (
+            404,
+            "invalid session id",
+            "business.not_found|auth.credential_expired|network.connection_reset",
+            "rejected",
+        ),
         (500, "timeout", "network.timeout|network.read_timeout", "unknown"),
         (500, "script timeout", "network.timeout|network.read_timeout", "unknown"),
         (500, "unknown error", "server.internal", "unknown"),
@@ -54,7 +64,9 @@ def test_selenium(faults: FaultServer, status: int, kind: str, code: str, effect
     """Errors of the WebDriver protocol, each a class of its own."""
     session = {"value": {"sessionId": "s", "capabilities": {"browserName": "chrome"}}}
     faults.route("POST", "/session", Fault.json(session))
-    body = {"value": {"error": kind, "message": f"{kind}: it is", "stacktrace": "#0 0x55 <unknown>"}}
+    body = {
+        "value": {"error": kind, "message": f"{kind}: it is", "stacktrace": "#0 0x55 <unknown>"}
+    }
     faults.route("POST", "/session/s/element", Fault.json(body, status))
     browser = _browser(faults.url("").rstrip("/"))
     judged(raised(lambda: browser.find_element(By.ID, "a")), code, effect)
@@ -82,10 +94,26 @@ def test_playwright_errors() -> None:
     """Its own words for a page that does not come."""
     sync_api = pytest.importorskip("playwright.sync_api")
     for error, code, effect in (
-        (sync_api.TimeoutError("Page.goto: Timeout 300ms exceeded."), "network.timeout|network.read_timeout", "unknown"),
-        (sync_api.Error("Page.goto: net::ERR_CONNECTION_REFUSED at http://127.0.0.1:9/"), "network.connect_refused", "not_sent"),
-        (sync_api.Error("Page.goto: net::ERR_CERT_DATE_INVALID at https://a.example/"), "security.certificate_expired", "not_sent"),
-        (sync_api.Error("Page.click: Target page, context or browser has been closed"), "network.connection_reset|network.interrupted|tool.process_failed", "unknown"),
+        (
+            sync_api.TimeoutError("Page.goto: Timeout 300ms exceeded."),
+            "network.timeout|network.read_timeout",
+            "unknown",
+        ),
+        (
+            sync_api.Error("Page.goto: net::ERR_CONNECTION_REFUSED at http://127.0.0.1:9/"),
+            "network.connect_refused",
+            "not_sent",
+        ),
+        (
+            sync_api.Error("Page.goto: net::ERR_CERT_DATE_INVALID at https://a.example/"),
+            "security.certificate_expired",
+            "not_sent",
+        ),
+        (
+            sync_api.Error("Page.click: Target page, context or browser has been closed"),
+            "network.connection_reset|network.interrupted|tool.process_failed",
+            "unknown",
+        ),
     ):
         judged(error, code, effect)
 
@@ -98,8 +126,16 @@ def _shell(port: int, **options: Any) -> Any:
     client.set_missing_host_key_policy(options.pop("policy", paramiko.AutoAddPolicy()))
     try:
         client.connect(
-            "127.0.0.1", port, "user", options.pop("password", "secret"), allow_agent=False,
-            look_for_keys=False, timeout=1, banner_timeout=0.3, auth_timeout=2, **options,
+            "127.0.0.1",
+            port,
+            "user",
+            options.pop("password", "secret"),
+            allow_agent=False,
+            look_for_keys=False,
+            timeout=1,
+            banner_timeout=0.3,
+            auth_timeout=2,
+            **options,
         )
     finally:
         client.close()
@@ -180,14 +216,57 @@ def _send(port: int, *, sign_in: bool = False) -> None:
 @pytest.mark.parametrize(
     ("lines", "sign_in", "code", "effect"),
     [
-        ({"RCPT": "550 5.1.1 User unknown"}, False, "business.not_found|business.refused|invalid_request.parameter", "rejected"),
-        ({"RCPT": "450 4.2.1 Mailbox busy, try again later"}, False, "rate_limit.requests|server.unavailable|business.locked|server.overloaded", "rejected"),
-        ({"RCPT": "552 5.2.2 Mailbox full"}, False, "business.quota_exhausted|business.limit_exceeded|business.refused", "rejected"),
-        ({"MAIL": "553 5.1.8 Sender address rejected"}, False, "invalid_request.parameter|business.refused|auth.forbidden", "rejected"),
-        ({".": "554 5.7.1 Message rejected as spam"}, False, "business.refused|security.content_policy|auth.forbidden", "rejected"),
-        ({".": "451 4.3.0 Temporary local problem"}, False, "server.unavailable|server.internal", "rejected|unknown"),
-        ({".": "552 5.3.4 Message size exceeds fixed limit"}, False, "invalid_request.too_large", "rejected"),
-        ({"EHLO": "250-mail.example\r\n250 AUTH LOGIN PLAIN", "AUTH": "535 5.7.8 bad credentials"}, True, "auth.invalid_credential", "rejected"),
+        (
+            {"RCPT": "550 5.1.1 User unknown"},
+            False,
+            "business.not_found|business.refused|invalid_request.parameter",
+            "rejected",
+        ),
+        (
+            {"RCPT": "450 4.2.1 Mailbox busy, try again later"},
+            False,
+            "rate_limit.requests|server.unavailable|business.locked|server.overloaded",
+            "rejected",
+        ),
+        (
+            {"RCPT": "552 5.2.2 Mailbox full"},
+            False,
+            "business.quota_exhausted|business.limit_exceeded|business.refused",
+            "rejected",
+        ),
+        (
+            {"MAIL": "553 5.1.8 Sender address rejected"},
+            False,
+            "invalid_request.parameter|business.refused|auth.forbidden",
+            "rejected",
+        ),
+        (
+            {".": "554 5.7.1 Message rejected as spam"},
+            False,
+            "business.refused|security.content_policy|auth.forbidden",
+            "rejected",
+        ),
+        (
+            {".": "451 4.3.0 Temporary local problem"},
+            False,
+            "server.unavailable|server.internal",
+            "rejected|unknown",
+        ),
+        (
+            {".": "552 5.3.4 Message size exceeds fixed limit"},
+            False,
+            "invalid_request.too_large",
+            "rejected",
+        ),
+        (
+            {
+                "EHLO": "250-mail.example\r\n250 AUTH LOGIN PLAIN",
+                "AUTH": "535 5.7.8 bad credentials",
+            },
+            True,
+            "auth.invalid_credential",
+            "rejected",
+        ),
     ],
 )
 def test_mail(lines: dict[str, str], sign_in: bool, code: str, effect: str) -> None:
@@ -202,7 +281,9 @@ def test_mail_unreachable() -> None:
     judged(raised(lambda: _send(refused_port())), "network.connect_refused", "not_sent")
     with peer(mute) as port:
         error = raised(lambda: _send(port))
-    judged(error, "network.timeout|network.read_timeout|network.connect_timeout", "not_sent|unknown")
+    judged(
+        error, "network.timeout|network.read_timeout|network.connect_timeout", "not_sent|unknown"
+    )
     assert threading.active_count() < 200
 
 
@@ -217,7 +298,15 @@ def test_checks_of_data() -> None:
 
     error = raised(lambda: Order.model_validate({"quantity": "many"}))
     judged(
-        error, "invalid_request.parameter|parsing.schema_mismatch|tool.exception", "unknown|rejected|not_sent"
+        error,
+        "invalid_request.parameter|parsing.schema_mismatch|tool.exception",
+        "unknown|rejected|not_sent",
     )
-    error = raised(lambda: jsonschema.validate({"quantity": 0}, {"properties": {"quantity": {"minimum": 1}}}))
-    judged(error, "invalid_request.parameter|parsing.schema_mismatch|tool.exception", "unknown|rejected|not_sent")
+    error = raised(
+        lambda: jsonschema.validate({"quantity": 0}, {"properties": {"quantity": {"minimum": 1}}})
+    )
+    judged(
+        error,
+        "invalid_request.parameter|parsing.schema_mismatch|tool.exception",
+        "unknown|rejected|not_sent",
+    )

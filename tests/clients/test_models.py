@@ -33,9 +33,7 @@ def ask_anthropic(base: str) -> Any:
 
 
 def ask_google(base: str) -> Any:
-    client = genai.Client(
-        api_key="k", http_options=types.HttpOptions(base_url=base, timeout=300)
-    )
+    client = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=base, timeout=300))
     return client.models.generate_content(model="m", contents="hello")
 
 
@@ -123,8 +121,18 @@ def _google_body(code: int, status: str, message: str, *details: Any) -> dict[st
             "invalid_request.parameter|business.not_found|invalid_request.endpoint_not_found",
             "rejected",
         ),
-        (500, _openai_body("server_error", None, "The server had an error"), "server.internal", "unknown"),
-        (503, _openai_body("server_error", None, "The engine is overloaded"), "server.overloaded", "rejected|unknown"),
+        (
+            500,
+            _openai_body("server_error", None, "The server had an error"),
+            "server.internal",
+            "unknown",
+        ),
+        (
+            503,
+            _openai_body("server_error", None, "The engine is overloaded"),
+            "server.overloaded",
+            "rejected|unknown",
+        ),
     ],
 )
 def test_openai_answers(
@@ -139,11 +147,31 @@ def test_openai_answers(
     ("status", "body", "code", "effect"),
     [
         (529, _anthropic_body("overloaded_error", "Overloaded"), "server.overloaded", "rejected"),
-        (429, _anthropic_body("rate_limit_error", "This request would exceed your rate limit"), "rate_limit.requests|rate_limit.tokens", "rejected"),
-        (401, _anthropic_body("authentication_error", "invalid x-api-key"), "auth.invalid_credential", "rejected"),
+        (
+            429,
+            _anthropic_body("rate_limit_error", "This request would exceed your rate limit"),
+            "rate_limit.requests|rate_limit.tokens",
+            "rejected",
+        ),
+        (
+            401,
+            _anthropic_body("authentication_error", "invalid x-api-key"),
+            "auth.invalid_credential",
+            "rejected",
+        ),
         (403, _anthropic_body("permission_error", "not allowed"), "auth.forbidden", "rejected"),
-        (400, _anthropic_body("invalid_request_error", "Your credit balance is too low"), "business.insufficient_balance|business.billing", "rejected"),
-        (413, _anthropic_body("request_too_large", "Request exceeds the maximum size"), "invalid_request.too_large", "rejected"),
+        (
+            400,
+            _anthropic_body("invalid_request_error", "Your credit balance is too low"),
+            "business.insufficient_balance|business.billing",
+            "rejected",
+        ),
+        (
+            413,
+            _anthropic_body("request_too_large", "Request exceeds the maximum size"),
+            "invalid_request.too_large",
+            "rejected",
+        ),
     ],
 )
 def test_anthropic_answers(
@@ -156,9 +184,29 @@ def test_anthropic_answers(
 @pytest.mark.parametrize(
     ("status", "body", "code", "effect"),
     [
-        (400, _google_body(400, "INVALID_ARGUMENT", "API key not valid.", {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}), "auth.invalid_credential", "rejected"),
-        (503, _google_body(503, "UNAVAILABLE", "The model is overloaded."), "server.overloaded|server.unavailable", "rejected|unknown"),
-        (400, _google_body(400, "INVALID_ARGUMENT", "Invalid value at 'contents'"), "invalid_request.parameter", "rejected"),
+        (
+            400,
+            _google_body(
+                400,
+                "INVALID_ARGUMENT",
+                "API key not valid.",
+                {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"},
+            ),
+            "auth.invalid_credential",
+            "rejected",
+        ),
+        (
+            503,
+            _google_body(503, "UNAVAILABLE", "The model is overloaded."),
+            "server.overloaded|server.unavailable",
+            "rejected|unknown",
+        ),
+        (
+            400,
+            _google_body(400, "INVALID_ARGUMENT", "Invalid value at 'contents'"),
+            "invalid_request.parameter",
+            "rejected",
+        ),
     ],
 )
 def test_google_answers(
@@ -172,7 +220,9 @@ def test_told_waits(faults: FaultServer) -> None:
     """The wait is found on the exception: in its headers, and in Google's details."""
     body = _openai_body("requests", "rate_limit_exceeded", "Rate limit reached")
     error = answered(
-        faults, ask_openai, Reply(429, {"retry-after": "7", "content-type": "application/json"}, body=_json(body))
+        faults,
+        ask_openai,
+        Reply(429, {"retry-after": "7", "content-type": "application/json"}, body=_json(body)),
     )
     assert judged(error, "rate_limit.requests", "rejected").retry_after == 7
     detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "12s"}
@@ -203,7 +253,11 @@ def test_langchain() -> None:
     )
     error = raised(lambda: JsonOutputParser().parse("no json here"))
     assert isinstance(error, OutputParserException)
-    judged(error, "parsing.invalid_json|model_output.invalid_json|parsing.schema_mismatch", "unknown|not_sent|applied")
+    judged(
+        error,
+        "parsing.invalid_json|model_output.invalid_json|parsing.schema_mismatch",
+        "unknown|not_sent|applied",
+    )
 
 
 def _json(value: Any) -> bytes:

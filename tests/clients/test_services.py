@@ -18,7 +18,6 @@ from websockets.asyncio.server import serve
 from failwise.faults import Fault, FaultServer, Reply
 from tests.clients.provoking import judged, mute, peer, raised, refused_port, reset
 
-
 # -- gRPC
 
 
@@ -57,17 +56,37 @@ def grpc_server() -> Iterator[Callable[[Any, str], str]]:
     ("status", "details", "code", "effect"),
     [
         (grpc.StatusCode.PERMISSION_DENIED, "no", "auth.forbidden", "rejected"),
-        (grpc.StatusCode.UNAUTHENTICATED, "token expired", "auth.invalid_credential|auth.credential_expired", "rejected"),
-        (grpc.StatusCode.RESOURCE_EXHAUSTED, "quota for requests per minute", "rate_limit.requests|business.quota_exhausted", "rejected"),
+        (
+            grpc.StatusCode.UNAUTHENTICATED,
+            "token expired",
+            "auth.invalid_credential|auth.credential_expired",
+            "rejected",
+        ),
+        (
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "quota for requests per minute",
+            "rate_limit.requests|business.quota_exhausted",
+            "rejected",
+        ),
         (grpc.StatusCode.NOT_FOUND, "no such order", "business.not_found", "rejected"),
         (grpc.StatusCode.ALREADY_EXISTS, "order 7", "business.already_exists", "rejected"),
         (grpc.StatusCode.FAILED_PRECONDITION, "cart is empty", "business.precondition", "rejected"),
         (grpc.StatusCode.ABORTED, "transaction conflict", "business.conflict", "rejected"),
         (grpc.StatusCode.INVALID_ARGUMENT, "amount", "invalid_request.parameter", "rejected"),
-        (grpc.StatusCode.UNIMPLEMENTED, "", "invalid_request.unsupported|invalid_request.endpoint_not_found", "rejected"),
+        (
+            grpc.StatusCode.UNIMPLEMENTED,
+            "",
+            "invalid_request.unsupported|invalid_request.endpoint_not_found",
+            "rejected",
+        ),
         (grpc.StatusCode.INTERNAL, "boom", "server.internal", "unknown"),
         (grpc.StatusCode.UNAVAILABLE, "draining", "server.unavailable", "unknown"),
-        (grpc.StatusCode.DEADLINE_EXCEEDED, "too slow", "network.timeout|network.read_timeout|network.gateway_timeout", "unknown"),
+        (
+            grpc.StatusCode.DEADLINE_EXCEEDED,
+            "too slow",
+            "network.timeout|network.read_timeout|network.gateway_timeout",
+            "unknown",
+        ),
     ],
 )
 def test_grpc(
@@ -128,12 +147,22 @@ def test_aws_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     ("status", "kind", "code", "effect"),
     [
         (400, "ThrottlingException", "rate_limit.requests", "rejected"),
-        (400, "ProvisionedThroughputExceededException", "rate_limit.requests|rate_limit.tokens", "rejected"),
+        (
+            400,
+            "ProvisionedThroughputExceededException",
+            "rate_limit.requests|rate_limit.tokens",
+            "rejected",
+        ),
         (400, "ExpiredTokenException", "auth.credential_expired", "rejected"),
         (400, "UnrecognizedClientException", "auth.invalid_credential", "rejected"),
         (400, "AccessDeniedException", "auth.forbidden", "rejected"),
         (400, "ResourceNotFoundException", "business.not_found", "rejected"),
-        (400, "ConditionalCheckFailedException", "business.precondition|business.conflict", "rejected"),
+        (
+            400,
+            "ConditionalCheckFailedException",
+            "business.precondition|business.conflict",
+            "rejected",
+        ),
         (400, "ValidationException", "invalid_request.parameter", "rejected"),
         (400, "TransactionConflictException", "business.conflict|business.locked", "rejected"),
         (500, "InternalServerError", "server.internal", "unknown"),
@@ -155,7 +184,8 @@ def _azure(base: str) -> Any:
     from azure.core.pipeline.transport import RequestsTransport
 
     client: PipelineClient[Any, Any] = PipelineClient(
-        base, policies=[RetryPolicy.no_retries()],
+        base,
+        policies=[RetryPolicy.no_retries()],
         transport=RequestsTransport(connection_timeout=1, read_timeout=0.3),
     )
     response = client.send_request(HttpRequest("GET", f"{base}/thing"))
@@ -178,7 +208,12 @@ def test_azure_unreachable() -> None:
 @pytest.mark.parametrize(
     ("status", "kind", "code", "effect"),
     [
-        (401, "ExpiredAuthenticationToken", "auth.credential_expired|auth.invalid_credential", "rejected"),
+        (
+            401,
+            "ExpiredAuthenticationToken",
+            "auth.credential_expired|auth.invalid_credential",
+            "rejected",
+        ),
         (403, "AuthorizationFailed", "auth.forbidden", "rejected"),
         (404, "ResourceNotFound", "business.not_found", "rejected"),
         (409, "Conflict", "business.conflict", "rejected"),
@@ -208,7 +243,11 @@ def test_web_sockets_that_never_open(faults: FaultServer) -> None:
     with peer(mute) as port:
         error = raised(lambda: _socket(f"ws://127.0.0.1:{port}", open_timeout=0.2))
     judged(error, "network.connect_timeout|network.timeout", "not_sent")
-    for status, code in ((401, "auth.invalid_credential"), (403, "auth.forbidden"), (429, "rate_limit.requests")):
+    for status, code in (
+        (401, "auth.invalid_credential"),
+        (403, "auth.forbidden"),
+        (429, "rate_limit.requests"),
+    ):
         faults.route("GET", f"/{status}", Fault.status(status))
         url = faults.url(f"/{status}").replace("http:", "ws:")
         judged(raised(lambda url=url: _socket(url)), code, "rejected|not_sent")
@@ -217,8 +256,18 @@ def test_web_sockets_that_never_open(faults: FaultServer) -> None:
 @pytest.mark.parametrize(
     ("number", "reason", "code", "effect"),
     [
-        (1001, "going away", "network.connection_reset|network.interrupted|server.unavailable", "unknown"),
-        (1008, "policy: token expired", "auth.credential_expired|auth.forbidden|business.refused", "rejected|unknown"),
+        (
+            1001,
+            "going away",
+            "network.connection_reset|network.interrupted|server.unavailable",
+            "unknown",
+        ),
+        (
+            1008,
+            "policy: token expired",
+            "auth.credential_expired|auth.forbidden|business.refused",
+            "rejected|unknown",
+        ),
         (1009, "message too big", "invalid_request.too_large", "rejected"),
         (1011, "internal error", "server.internal", "unknown"),
         (1013, "try again later", "server.overloaded|server.unavailable", "rejected|unknown"),
@@ -260,11 +309,31 @@ def test_web_socket_cut_off() -> None:
 @pytest.mark.parametrize(
     ("number", "message", "code", "effect"),
     [
-        (types.INVALID_PARAMS, "path is missing", "invalid_request.parameter|invalid_request.missing_parameter", "rejected"),
-        (types.METHOD_NOT_FOUND, "Method not found", "invalid_request.endpoint_not_found", "rejected"),
+        (
+            types.INVALID_PARAMS,
+            "path is missing",
+            "invalid_request.parameter|invalid_request.missing_parameter",
+            "rejected",
+        ),
+        (
+            types.METHOD_NOT_FOUND,
+            "Method not found",
+            "invalid_request.endpoint_not_found",
+            "rejected",
+        ),
         (types.INTERNAL_ERROR, "boom", "server.internal", "unknown"),
-        (types.CONNECTION_CLOSED, "Connection closed", "network.connection_reset|network.interrupted", "unknown"),
-        (types.REQUEST_TIMEOUT, "Timed out while waiting for response to request. Waited 5.0 seconds.", "network.read_timeout|network.timeout", "unknown"),
+        (
+            types.CONNECTION_CLOSED,
+            "Connection closed",
+            "network.connection_reset|network.interrupted",
+            "unknown",
+        ),
+        (
+            types.REQUEST_TIMEOUT,
+            "Timed out while waiting for response to request. Waited 5.0 seconds.",
+            "network.read_timeout|network.timeout",
+            "unknown",
+        ),
     ],
 )
 def test_mcp_errors(number: int, message: str, code: str, effect: str) -> None:
@@ -289,7 +358,11 @@ def test_mcp_server_that_is_gone() -> None:
         async with stdio_client(parameters) as streams, ClientSession(*streams) as session:
             await asyncio.wait_for(session.initialize(), 5)
 
-    judged(raised(run), "network.connection_reset|network.interrupted|tool.process_failed", "unknown|not_sent")
+    judged(
+        raised(run),
+        "network.connection_reset|network.interrupted|tool.process_failed",
+        "unknown|not_sent",
+    )
 
     async def absent() -> None:
         async with stdio_client(StdioServerParameters(command="no-such-program")):

@@ -19,7 +19,11 @@ def _redis(port: int) -> "redis.Redis[Any]":
     from redis.retry import Retry
 
     return redis.Redis(
-        port=port, socket_timeout=0.2, socket_connect_timeout=0.5, retry=Retry(NoBackoff(), 0), protocol=2
+        port=port,
+        socket_timeout=0.2,
+        socket_connect_timeout=0.5,
+        retry=Retry(NoBackoff(), 0),
+        protocol=2,
     )
 
 
@@ -37,21 +41,61 @@ def test_redis_unreachable() -> None:
 @pytest.mark.parametrize(
     ("reply", "code", "effect"),
     [
-        ("LOADING Redis is loading the dataset in memory", "server.unavailable", "rejected|not_sent"),
+        (
+            "LOADING Redis is loading the dataset in memory",
+            "server.unavailable",
+            "rejected|not_sent",
+        ),
         ("NOAUTH Authentication required.", "auth.invalid_credential", "rejected"),
-        ("WRONGPASS invalid username-password pair or user is disabled.", "auth.invalid_credential", "rejected"),
-        ("NOPERM this user has no permissions to run the 'get' command", "auth.forbidden", "rejected"),
-        ("WRONGTYPE Operation against a key holding the wrong kind of value", "invalid_request.parameter|business.precondition", "rejected"),
+        (
+            "WRONGPASS invalid username-password pair or user is disabled.",
+            "auth.invalid_credential",
+            "rejected",
+        ),
+        (
+            "NOPERM this user has no permissions to run the 'get' command",
+            "auth.forbidden",
+            "rejected",
+        ),
+        (
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "invalid_request.parameter|business.precondition",
+            "rejected",
+        ),
         ("READONLY You can't write against a read only replica.", "server.unavailable", "rejected"),
-        ("OOM command not allowed when used memory > 'maxmemory'.", "server.overloaded|business.limit_exceeded", "rejected"),
+        (
+            "OOM command not allowed when used memory > 'maxmemory'.",
+            "server.overloaded|business.limit_exceeded",
+            "rejected",
+        ),
         ("BUSY Redis is busy running a script.", "server.overloaded", "rejected"),
         ("CLUSTERDOWN The cluster is down", "server.unavailable", "rejected|not_sent"),
         ("MASTERDOWN Link with MASTER is down", "server.unavailable", "rejected"),
-        ("TRYAGAIN Multiple keys request during rehashing of slot", "server.unavailable|business.conflict|business.locked", "rejected"),
-        ("NOSCRIPT No matching script.", "business.not_found|invalid_request.parameter", "rejected"),
-        ("ERR unknown command 'FOO'", "invalid_request.parameter|invalid_request.unsupported|invalid_request.endpoint_not_found", "rejected"),
-        ("ERR wrong number of arguments for 'get' command", "invalid_request.parameter|invalid_request.missing_parameter", "rejected"),
-        ("ERR max number of clients reached", "rate_limit.concurrency|server.overloaded", "not_sent|rejected"),
+        (
+            "TRYAGAIN Multiple keys request during rehashing of slot",
+            "server.unavailable|business.conflict|business.locked",
+            "rejected",
+        ),
+        (
+            "NOSCRIPT No matching script.",
+            "business.not_found|invalid_request.parameter",
+            "rejected",
+        ),
+        (
+            "ERR unknown command 'FOO'",
+            "invalid_request.parameter|invalid_request.unsupported|invalid_request.endpoint_not_found",
+            "rejected",
+        ),
+        (
+            "ERR wrong number of arguments for 'get' command",
+            "invalid_request.parameter|invalid_request.missing_parameter",
+            "rejected",
+        ),
+        (
+            "ERR max number of clients reached",
+            "rate_limit.concurrency|server.overloaded",
+            "not_sent|rejected",
+        ),
     ],
 )
 def test_redis_replies(reply: str, code: str, effect: str) -> None:
@@ -85,7 +129,10 @@ def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     ("run", "code"),
     [
         (lambda one: one.lpush("text", "a"), "invalid_request.parameter|business.precondition"),
-        (lambda one: one.execute_command("NONSENSE"), "invalid_request.parameter|invalid_request.unsupported|invalid_request.endpoint_not_found"),
+        (
+            lambda one: one.execute_command("NONSENSE"),
+            "invalid_request.parameter|invalid_request.unsupported|invalid_request.endpoint_not_found",
+        ),
         (lambda one: one.incr("text"), "invalid_request.parameter"),
         (lambda one: one.evalsha("0" * 40, 0), "business.not_found|invalid_request.parameter"),
         (lambda one: one.auth("nobody", "wrong"), "auth.invalid_credential"),
@@ -126,12 +173,18 @@ def test_kafka_codes(number: int, code: str, effect: str) -> None:
 
 
 def _search(base: str) -> elasticsearch.Elasticsearch:
-    return elasticsearch.Elasticsearch(base, request_timeout=0.3, max_retries=0, retry_on_timeout=False)
+    return elasticsearch.Elasticsearch(
+        base, request_timeout=0.3, max_retries=0, retry_on_timeout=False
+    )
 
 
 def test_elasticsearch_unreachable() -> None:
     """Refused and silent."""
-    judged(raised(lambda: _search(f"http://127.0.0.1:{refused_port()}").info()), "network.connect_refused", "not_sent")
+    judged(
+        raised(lambda: _search(f"http://127.0.0.1:{refused_port()}").info()),
+        "network.connect_refused",
+        "not_sent",
+    )
     with peer(mute) as port:
         error = raised(lambda: _search(f"http://127.0.0.1:{port}").info())
     judged(error, "network.read_timeout|network.timeout", "unknown")
@@ -142,11 +195,26 @@ def test_elasticsearch_unreachable() -> None:
     [
         (404, "index_not_found_exception", "business.not_found", "rejected"),
         (409, "version_conflict_engine_exception", "business.conflict", "rejected"),
-        (400, "parsing_exception", "invalid_request.parameter|invalid_request.malformed", "rejected"),
-        (429, "es_rejected_execution_exception", "server.overloaded|rate_limit.requests", "rejected"),
+        (
+            400,
+            "parsing_exception",
+            "invalid_request.parameter|invalid_request.malformed",
+            "rejected",
+        ),
+        (
+            429,
+            "es_rejected_execution_exception",
+            "server.overloaded|rate_limit.requests",
+            "rejected",
+        ),
         (403, "security_exception", "auth.forbidden", "rejected"),
         (401, "security_exception", "auth.invalid_credential", "rejected"),
-        (503, "cluster_block_exception", "server.unavailable|server.overloaded", "rejected|unknown"),
+        (
+            503,
+            "cluster_block_exception",
+            "server.unavailable|server.overloaded",
+            "rejected|unknown",
+        ),
     ],
 )
 def test_elasticsearch(faults: FaultServer, status: int, kind: str, code: str, effect: str) -> None:

@@ -1,6 +1,7 @@
 """A place in a text that is read tolerantly: white space, delimiters, and the list of edits."""
 
 import re
+import string
 from collections.abc import Collection
 from typing import Any, Literal
 
@@ -16,7 +17,10 @@ EDITS = 1000
 """Edits made to one text; one that needs more is refused."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_COMMENT = re.compile(r"//[^\n]*|#[^\n]*|/\*(?s:.*?)\*/")
+_SOLID = frozenset("{}[]()\"',:=-0123456789") | frozenset(string.ascii_letters)
+"""What certainly is neither white space nor the start of a comment."""
+_COMMENT_LENGTH = 10_000
+_COMMENT = re.compile(r"//[^\n]*|#[^\n]*")
 COLONS, COMMAS = ":：", ",，"
 OPEN_OBJECT, CLOSE_OBJECT = "{｛", "}｝"
 OPEN_LIST, CLOSE_LIST = "[［", "]］"
@@ -45,6 +49,17 @@ class Cursor:
     def _peek(self) -> str:
         return self.text[self.position : self.position + 1]
 
+    def _next(self) -> str:
+        """The mark that stands after white space and comments; afterwards `position` is there."""
+        mark = self.text[self.position : self.position + 1]
+        if mark == " ":
+            self.position += 1
+            mark = self.text[self.position : self.position + 1]
+        if mark in _SOLID:
+            return mark
+        self._skip()
+        return self.text[self.position : self.position + 1]
+
     def _skip(self) -> None:
         """Past white space and comments."""
         while True:
@@ -55,11 +70,19 @@ class Cursor:
             if mark and (mark.isspace() or mark in "\ufeff\u200b"):
                 self._edit("space", mark, " ")
                 self.position += 1
-            elif mark and mark in "/#" and (match := _COMMENT.match(self.text, self.position)):
-                self._edit("comment", match[0][:60], "")
-                self.position = match.end()
+            elif mark and mark in "/#" and (end := self._comment_end()):
+                self._edit("comment", self.text[self.position : min(end, self.position + 60)], "")
+                self.position = end
             else:
                 return
+
+    def _comment_end(self) -> int:
+        """Just past the comment that begins here; 0 where none does."""
+        if self.text.startswith("/*", self.position):
+            end = self.text.find("*/", self.position + 2, self.position + _COMMENT_LENGTH)
+            return end + 2 if end >= 0 else 0
+        match = _COMMENT.match(self.text, self.position)
+        return match.end() if match else 0
 
     def _colon(self) -> None:
         mark = self._peek()

@@ -5,11 +5,12 @@ calls. What names another tool is not ours; what stands inside something unreada
 when it names our tool. Exactly one distinct call must be left.
 """
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from failwise.arguments.decode import Malformed, same
+from failwise.arguments.decode import Malformed, same, scan
 from failwise.arguments.readings import fold, fold_name
 from failwise.arguments.tags import tagged_calls
 from failwise.arguments.tolerant import Parser
@@ -23,6 +24,8 @@ MAXIMUM_RECOVERED = 256 * 1024
 _ATTEMPTS = 100
 _START = re.compile(r"[{｛\[［]|(?<![\w.\\-])[^\W\d](?:\w|\\_|[.-](?=\w)){0,200}\s?\(")
 _BRACKETS = re.compile(r"[{}｛｝\[\]［］()]")
+_ALL_BRACKETS = "{}｛｝[]［］()"
+_MAXIMUM_BRACKETS = 20_000
 _PAIRS = {"}": "{", "｝": "｛", "]": "[", "］": "［", ")": "("}
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "api", "action")
 _VALUES = ("arguments", "parameters", "params", "args", "input", "kwargs", "action_input")
@@ -37,8 +40,12 @@ _ADDRESS = re.compile(
     r"|functions\.)([^\W\d][\w.-]*)(?:<\|channel\|>\w*)?[^{}\[\]()]{0,120}$"
 )
 _CALLEE = re.compile(r"([^\W\d][\w.\\-]*)[\"'`]?\s*\(\s*$")
+_CAREFUL = re.compile(r"\\u|\d[.eE]")
+"""Halves of characters have to be looked for, and the spellings of floats kept."""
 _CONSUMERS = frozenset({"print", "dumps", "loads", "dict", "json.dumps", "json.loads", "parse"})
 _ADJACENT = re.compile(r"[}｝]\s*[,;]?\s*[{｛]")
+_LEFT_OVER = re.compile(r"""[^"'“{\n]{0,200}["'”]\s{0,20}[}｝]""")
+"""The rest of a text that was closed too early: its own quote, and the brace behind it."""
 _GOES_ON = re.compile(r"""\s*[,，]\s*["'“]""")
 _INNER = re.compile(r"[\s\]}）)]*(?:```[\s`]*|</?[\w|▁｜]+>|<[|｜][^>]*>|[\s\]})])*", re.ASCII)
 
@@ -175,6 +182,8 @@ def find_calls(text: str, tool: str, names: Collection[str], *, may_close: bool)
         if _is_tool(name, tool)
     ]
     found = _distinct(tagged + list(search.run()))
+    if len(found) == 1 and not search.others:
+        return found
     ours = [call for call in found if call.ours]
     if ours:
         return _distinct(ours)
@@ -208,6 +217,7 @@ class _Search:
         self._text, self._tool, self._names, self._may_close = text, tool, names, may_close
         self.first: Malformed | None = None
         self.others = False
+        self._strict = True
 
     def run(self) -> Iterator[Found]:
         text, position, tainted, attempts, work = self._text, 0, 0, 0, 0
@@ -264,8 +274,23 @@ class _Search:
         self._check(parser)
         yield self._found(parser, arguments, True, (), "call_syntax", start.start())
 
+    def _value(self, parser: Parser, begin: int) -> Any:
+        """The value at a place: strictly, where that is enough, else tolerantly.
+
+        Only the first place is tried strictly, so that hostile texts are not scanned again and again.
+        """
+        if self._strict:
+            self._strict = False
+            with contextlib.suppress(Exception):
+                value, end = scan(self._text, begin)
+                written = self._text[begin:end]
+                if not _CAREFUL.search(written):
+                    parser.position = end
+                    return value
+        return parser.value()
+
     def _object(self, parser: Parser, begin: int, tainted: bool) -> Iterator[Found]:
-        value = parser.value()
+        value = self._value(parser, begin)
         self._check(parser)
         calls = list(envelope(value, self._tool, self._names))
         if not calls and isinstance(value, list):
@@ -300,7 +325,7 @@ class _Search:
         end = parser.position
         if parser.inner_quotes and _INNER.fullmatch(self._text, end) is None:
             raise Malformed("ambiguous", end)
-        if _GOES_ON.match(self._text, end):
+        if _GOES_ON.match(self._text, end) or _LEFT_OVER.match(self._text, end):
             raise Malformed("syntax", end, self._text[end : end + 20])
 
     def _found(
@@ -321,6 +346,8 @@ class _Search:
         if kind:
             repairs.append(_repair(kind, text[begin : min(end, begin + 60)], arguments))
         prefix = pointer(list(path))
+        if not prefix:
+            return Found(arguments, ours, repairs + parser.edits, parser.bare, parser.spellings)
         for edit in parser.edits:
             inside = edit.path.startswith(prefix)
             place = edit.path[len(prefix) :] if inside else ""
@@ -339,8 +366,13 @@ def _is_fence(text: str) -> bool:
 
 
 def _partners(text: str) -> dict[int, int]:
-    """Opening bracket → just past its partner, quotes not looked at; one pass."""
+    """Opening bracket → just past its partner, quotes not looked at; one pass.
+
+    In a text of too many brackets none has a partner.
+    """
     partners: dict[int, int] = {}
+    if sum(map(text.count, _ALL_BRACKETS)) > _MAXIMUM_BRACKETS:
+        return partners
     stack: list[tuple[str, int]] = []
     for match in _BRACKETS.finditer(text):
         mark = match[0]

@@ -5,6 +5,7 @@ from typing import Any
 
 from failwise.arguments.decode import Malformed
 from failwise.arguments.phrases import phrase, phrases
+from failwise.arguments.readings import fold
 from failwise.arguments.violations import Redact, as_it_is, violations
 from failwise.vocabulary.failure import Excerpt, Failure
 from failwise.vocabulary.kinds import Category, Effect, FixBy, Layer
@@ -113,8 +114,15 @@ def _shown(raw: str | None, redact: Redact) -> str | None:
     return None if raw is None else str(redact("", raw[:_REDACTED]))
 
 
-def unknown_tool(name: str, tools: Sequence[str]) -> Failure:
+def unknown_tool(
+    name: str,
+    tools: Mapping[str, Mapping[str, Any] | None] | Sequence[str],
+    arguments: Mapping[str, Any] | None = None,
+) -> Failure:
     """The model called a tool that does not exist. Nothing is redirected.
+
+    `tools` are the tools there are, with their schemas where known: one that takes just these
+    `arguments` is near, whatever it is called.
 
     `details`: ``name``, ``nearest`` (at most 5, best first), ``tools`` (all up to 20, nearest
     first, else the nearest alone) and ``count``.
@@ -126,8 +134,10 @@ def unknown_tool(name: str, tools: Sequence[str]) -> Failure:
         tool: SequenceMatcher(None, folded, _letters(tool)[:200], autojunk=False).ratio()
         for tool in dict.fromkeys(tools)
     }
-    ranked = sorted(scores, key=lambda tool: -scores[tool])
-    nearest = [tool for tool in ranked if scores[tool] >= 0.5][:5]
+    schemas = tools if isinstance(tools, Mapping) else {}
+    fits = {tool: _fit(schemas.get(tool), arguments) for tool in scores}
+    ranked = sorted(scores, key=lambda tool: -(scores[tool] + fits[tool]))
+    nearest = [tool for tool in ranked if scores[tool] >= 0.5 or fits[tool] == 1][:5]
     shown = ranked if len(ranked) <= 20 else ranked[:5]
     rows = phrases()["unknown_tool"]
     text = {
@@ -147,6 +157,17 @@ def unknown_tool(name: str, tools: Sequence[str]) -> Failure:
         {"name": name[:200], "nearest": nearest, "tools": shown, "count": len(ranked)},
         meaning={language: rows[language].format(name=name[:100]) for language in ("en", "zh")},
     )
+
+
+def _fit(schema: Mapping[str, Any] | None, arguments: Mapping[str, Any] | None) -> float:
+    """How well the keys of arguments fit a schema: 1 where all are known and none is missing."""
+    properties = (schema or {}).get("properties")
+    if not arguments or not isinstance(properties, Mapping):
+        return 0.0
+    sent = {fold(key) for key in list(arguments)[:100]}
+    known = {fold(key) for key in properties}
+    required = {fold(key) for key in (schema or {}).get("required") or ()}
+    return len(sent & known) / len(sent | required)
 
 
 def _letters(name: str) -> str:

@@ -139,8 +139,9 @@ class _Recovery:
 
     def _mend(self, call: Found, text: str | None) -> Outcome:
         value = call.arguments
-        if self._validator is None:
+        if self._fits(value):
             return value, tuple(call.repairs), None
+        assert self._validator is not None
         readings = Readings(parse, call.spellings)
         mended = Mender(self._validator, readings).mend(value)
         # A word without quotes may be a name for something else: it is a text, or it is refused.

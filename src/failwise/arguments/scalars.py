@@ -15,8 +15,8 @@ from failwise.arguments.validators import pointer
 
 _INNER_QUOTES = 100
 _WIDE_SPACE = re.compile(r"[\s\ufeff\u200b]+")
-_PLAIN = re.compile(r'"([^"\\\x00-\x1f]*)"')
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_PLAIN = {quote: re.compile(rf"{quote}([^\"'\\\x00-\x1f]*){quote}") for quote in "\"'"}
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?", re.ASCII)
 _WORD = re.compile(r"[^\W\d][\w$]*(?:[.-][\w$]+)*")
 NAME = re.compile(r"[^\W\d$](?:[\w$]|\\_|-(?=\w))*|\$[\w$]+")
@@ -47,7 +47,12 @@ _ESCAPES = {
     "r": "\r",
     "t": "\t",
 }
-_DAMAGED = re.compile(r"""\s*[,，]\s*["'“]""")
+_DAMAGED = re.compile(
+    r"""\s*(?:[:：]|[+]\s*["'/]|[,，]\s*(?:["'“]|["'“]?[\w$ .-]{1,80}["'”]?\s{0,20}[:：]))"""
+)
+"""After a quote inside a text: as if the text had ended here, and a key, a comma, a sum went on."""
+_OPENS_KEY = re.compile(r"""(["'])[^"'\n]{0,200}\1\s{0,20}[:：]""")
+"""A quote inside a text with which a key may begin."""
 
 
 class Scalars(Cursor):
@@ -77,7 +82,7 @@ class Scalars(Cursor):
         strict = _JSON_NUMBER.fullmatch(written)
         text = written
         if strict is None:
-            text = written.lstrip("+")
+            text = written.lstrip("+").replace("_", "")
             if re.match(r"-?0\d", text):
                 raise self._malformed("ambiguous")
             text = re.sub(r"^(-?)\.", r"\g<1>0.", text)
@@ -123,12 +128,15 @@ class Scalars(Cursor):
         return word
 
     def _string(self, context: Context) -> str:
-        match = _PLAIN.match(self.text, self.position)
-        if match is not None and self._closes(match.end(), context):
-            self.position = match.end()
-            return match[1]
         text, start = self.text, self.position
         quote = text[start]
+        plain = _PLAIN.get(quote)
+        match = plain.match(text, start) if plain else None
+        if match is not None and self._closes(match.end(), context):
+            self.position = match.end()
+            if quote != '"':
+                self._edit("quotes", match[0][:60], match[1][:60])
+            return match[1]
         chunk, closers = _CHUNKS[quote], QUOTES[quote]
         parts: list[str] = []
         inner, letters, kept, position = 0, False, False, start + 1
@@ -145,8 +153,11 @@ class Scalars(Cursor):
                 if self._closes(position, context):
                     break
                 inner += 1
-                damaged = _DAMAGED.match(text, position)
-                if context in ("key", "item") or damaged or inner > _INNER_QUOTES:
+                if context in ("key", "item") or inner > _INNER_QUOTES:
+                    raise self._malformed("ambiguous", position)
+                if _DAMAGED.match(text, position) or _OPENS_KEY.match(text, position - 1):
+                    raise self._malformed("ambiguous", position)
+                if run[0].rstrip()[-1:] == "+":
                     raise self._malformed("ambiguous", position)
                 parts.append(mark)
                 continue
@@ -169,7 +180,7 @@ class Scalars(Cursor):
                 self._edit("escape", "\\" + following, "\\\\" + following)
             else:
                 raise self._malformed("ambiguous", position)
-        if kept and letters:
+        if (kept and letters) or (inner == 1 and not parts[0]):
             raise self._malformed("ambiguous", start)
         value = "".join(parts)
         self.position = position

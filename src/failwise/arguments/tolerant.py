@@ -32,8 +32,7 @@ class Parser(Scalars):
 
     def value(self, context: Context = "root") -> Any:
         """The value at `position`. Raises `Malformed`."""
-        self._skip()
-        mark = self._peek()
+        mark = self._next()
         if mark == "":
             raise self._malformed("cut_off")
         if mark in OPEN_OBJECT:
@@ -55,8 +54,7 @@ class Parser(Scalars):
         """
         self._enter("(")
         self.position += 1
-        self._skip()
-        if self._peek() == ")":
+        if self._next() == ")":
             self.position += 1
             self._leave()
             return None
@@ -70,8 +68,7 @@ class Parser(Scalars):
             return value if isinstance(value, dict) else None
         arguments: dict[str, Any] = {}
         while True:
-            self._skip()
-            if self._peek() == ")":
+            if self._next() == ")":
                 break
             name = NAME.match(self.text, self.position)
             if name is None:
@@ -85,8 +82,7 @@ class Parser(Scalars):
             self._path.append(key)
             self._member(arguments, key, self.value("argument"))
             self._path.pop()
-            self._skip()
-            if self._peek() == ")":
+            if self._next() == ")":
                 break
             if self._peek() not in COMMAS or not self._peek():
                 raise self._malformed("cut_off" if not self._peek() else "syntax")
@@ -101,19 +97,21 @@ class Parser(Scalars):
         self._bracket("{")
         self._enter("{")
         members: dict[str, Any] = {}
-        self._skip()
-        if self._peek() in OPEN_OBJECT and self._peek():
+        mark = self._next()
+        if mark and mark in OPEN_OBJECT:
             return self._doubled()
+        if mark and mark in COMMAS:
+            self._edit("extra_comma", mark, "")
+            self.position += 1
         while True:
-            self._skip()
-            mark = self._peek()
+            mark = self._next()
             if mark == "":
                 raise self._malformed("cut_off")
             if mark in CLOSE_OBJECT:
                 self._bracket("}")
                 break
             key = self._key()
-            self._skip()
+            self._next()
             self._path.append(key)
             self._colon()
             self._member(members, key, self.value("member"))
@@ -125,18 +123,17 @@ class Parser(Scalars):
 
     def _after_member(self, members: dict[str, Any], key: str) -> bool:
         """Past what follows a member; True when the object ends here."""
-        self._skip()
-        mark = self._peek()
+        mark = self._next()
         if mark == "":
             self._close(members[key])
             return True
         if mark in COMMAS:
             self._comma()
-            self._skip()
-            if self._peek() and self._peek() in COMMAS:
-                self._edit("extra_comma", self._peek(), "")
+            mark = self._next()
+            if mark and mark in COMMAS:
+                self._edit("extra_comma", mark, "")
                 self.position += 1
-            elif self._peek() and self._peek() in CLOSE_OBJECT:
+            elif mark and mark in CLOSE_OBJECT:
                 self._edit("trailing_comma", ",", "")
             return False
         if mark in CLOSE_OBJECT:
@@ -185,8 +182,7 @@ class Parser(Scalars):
         self._enter("[")
         items: list[Any] = []
         while True:
-            self._skip()
-            mark = self._peek()
+            mark = self._next()
             if mark == "":
                 raise self._malformed("cut_off")
             if mark in closers:
@@ -195,14 +191,13 @@ class Parser(Scalars):
             self._path.append(len(items))
             items.append(self.value("item"))
             self._path.pop()
-            self._skip()
-            mark = self._peek()
+            mark = self._next()
             if mark == "":
                 raise self._malformed("cut_off")
             if mark in COMMAS:
                 self._comma()
-                self._skip()
-                if self._peek() and self._peek() in closers:
+                mark = self._next()
+                if mark and mark in closers:
                     self._edit("trailing_comma", ",", "")
             elif mark in CLOSE_OBJECT and "{" in self._open:
                 self._edit("missing_bracket", "", "]")
@@ -224,14 +219,12 @@ class Parser(Scalars):
         items: list[Any] = []
         comma = False
         while True:
-            self._skip()
-            if self._peek() == ")":
+            if self._next() == ")":
                 break
             self._path.append(len(items))
             items.append(self.value("item"))
             self._path.pop()
-            self._skip()
-            if self._peek() == ",":
+            if self._next() == ",":
                 comma = True
                 self.position += 1
             elif self._peek() != ")":

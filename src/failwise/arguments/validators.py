@@ -5,12 +5,24 @@ References are followed inside the schema only: nothing is ever fetched.
 """
 
 import json
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from failwise.vocabulary.errors import UsageError
 
+_OLD_DRAFT = re.compile(r"https?://json-schema\.org/draft-0[467]/schema#?\Z")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DURATION = re.compile(
+    r"P(?:\d+W|(?=\d|T\d)(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?)",
+    re.ASCII,
+)
+_LATER_FORMATS: dict[str, Callable[[str], bool]] = {
+    "uuid": lambda text: _UUID.fullmatch(text) is not None,
+    "duration": lambda text: len(text) <= 64 and _DURATION.fullmatch(text) is not None,
+}
+"""Formats of newer drafts that tools' draft 7 schemas use all the same (RFC 9562, ISO 8601-1)."""
 _LIMIT = 1024
 _ROOT = "urn:failwise:schema"
 _cache: dict[str, "Validator"] = {}
@@ -56,6 +68,7 @@ class Validator:
                 registry=registry,
                 validate_formats=True,
                 offline=True,
+                formats=_LATER_FORMATS if self._draft == jsonschema_rs.Draft7 else None,
             )
         except Exception:
             return None
@@ -68,20 +81,33 @@ def escape(token: str | int) -> str:
 
 def pointer(tokens: "list[str | int] | tuple[str | int, ...]") -> str:
     """A JSON pointer (RFC 6901); the whole document is the empty text."""
-    return "".join(f"/{escape(token)}" for token in tokens)
+    if not tokens:
+        return ""
+    text = "/" + "/".join(map(str, tokens))
+    if "~" in text or text.count("/") != len(tokens):
+        return "".join(f"/{escape(token)}" for token in tokens)
+    return text
 
 
 def _compile(schema: dict[str, Any]) -> tuple[Any, int]:
     import jsonschema_rs
 
+    old = _OLD_DRAFT.match(str(schema.get("$schema", ""))) is not None
     try:
-        compiled = jsonschema_rs.validator_for(schema, validate_formats=True, offline=True)
-        return compiled, jsonschema_rs.Draft202012
+        compiled = jsonschema_rs.validator_for(
+            schema,
+            validate_formats=True,
+            offline=True,
+            formats=_LATER_FORMATS if old else None,
+        )
+        return compiled, jsonschema_rs.Draft7 if old else jsonschema_rs.Draft202012
     except ValueError as error:
         if "$schema" not in schema:
             try:
-                old = jsonschema_rs.Draft7Validator(schema, validate_formats=True, offline=True)
-                return old, jsonschema_rs.Draft7
+                compiled = jsonschema_rs.Draft7Validator(
+                    schema, validate_formats=True, offline=True, formats=_LATER_FORMATS
+                )
+                return compiled, jsonschema_rs.Draft7
             except ValueError:
                 pass
         reason = str(error).strip().splitlines()

@@ -11,6 +11,17 @@ LIMIT = 20
 """Violations reported for one call; a call with more is told the first ones."""
 
 _EXCERPT = 80
+_PLAIN_RULES = {
+    "uniqueItems": "unique_items",
+    "not": "not",
+    "contains": "contains",
+    "propertyNames": "property_names",
+    "falseSchema": "forbidden",
+    "additionalItems": "extra_items",
+    "unevaluatedItems": "extra_items",
+}
+"""Rules of which there is nothing more to say than that they are broken."""
+
 Redact = Callable[[str, Any], Any]
 """A value and the name it goes by → the same without secrets."""
 _RULES = {
@@ -103,8 +114,8 @@ def _entries(error: Any, redact: Redact) -> list[dict[str, Any]]:
     if name in _RULES:
         limit = getattr(kind, _RULES[name])
         return [entry(path, _snake(name), str(limit), value, limit=limit)]
-    if name == "uniqueItems":
-        return [entry(path, "unique_items", "", value)]
+    if name in _PLAIN_RULES:
+        return [entry(path, _PLAIN_RULES[name], "", value)]
     if name in ("anyOf", "oneOf") and getattr(kind, "context", None):
         return _branches(path, value, kind.context, redact)
     if name == "oneOf":
@@ -127,6 +138,8 @@ def _branches(
     near = [branch for branch, wrong in zip(context, here, strict=True) if not wrong]
     if near:
         best = min(near, key=len)
+        if not best:
+            return [_entry(path, "one_of", "", value, redact=redact)]
         return [entry for error in best for entry in _entries(error, redact)]
     types = sorted({name for wrong in here for error in wrong for name in error.kind.types})
     return [_entry(path, "any_of", _types(types), value, redact=redact, types=types)]

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _CLEAR: Final = 80
 """From here on the structure of an exception is the verdict, and texts only make it more precise."""
 _FAILED_ALONE: Final = 65
+_ANSWERS: Final = frozenset({"auth", "rate_limit", "business", "invalid_request"})
+"""What a service may mean by a `500` that it wrote into the body of a 200."""
 
 
 @dataclass(slots=True)
@@ -245,6 +247,9 @@ class _Case:
             or row.category == best.category
         ):
             return self._over(row, "the provider's table")
+        generic = shape is not None and shape.status == 500 and shape.name != "S14"
+        if generic and best is not None and best.strength >= PHRASE and best.category in _ANSWERS:
+            return self._over(best, "the text of a body whose 500 stands for any failure")
         if shape is not None and shape.status is not None and 400 <= shape.status <= 599:
             winner, why = split(self.evidence, shape.status, findings, detailed=True)
             return self._over(winner, f"{why}, told in the body")

@@ -117,6 +117,39 @@ def _problem(root: Body, status: int | None) -> Shape | None:
     return None
 
 
+_PROXY: Final = frozenset(
+    {"statusCode", "headers", "body", "isBase64Encoded", "multiValueHeaders", "cookies"}
+)
+
+
+def _proxied(root: Body, status: int | None) -> Shape | None:
+    """S14: an answer kept whole, as proxy functions hand it on: its own status decides."""
+    own = as_status(root.get("statusCode"))
+    if own is None or "body" not in root or not root.keys() <= _PROXY:
+        return None
+    body = root["body"]
+    inner = parsed(body) if isinstance(body, str) else body
+    found = recognise(inner, own) if isinstance(inner, Mapping | list) else None
+    if found is None:
+        return Shape("S14", True, None, plain(body), status=own)
+    return Shape("S14", True, found.code, found.message, found.parameter, status=own)
+
+
+def _tool_result(root: Body, status: int | None) -> Shape | None:
+    """S18: a tool result inside JSON-RPC that says of itself that it is an error."""
+    result = root.get("result")
+    if (
+        "jsonrpc" not in root
+        or not isinstance(result, Mapping)
+        or result.get("isError") is not True
+    ):
+        return None
+    content = result.get("content")
+    items = content[:8] if isinstance(content, list) else []
+    texts = [plain(item.get("text")) for item in items if isinstance(item, Mapping)]
+    return Shape("S18", True, None, "\n".join(text for text in texts if text) or None)
+
+
 def _kubernetes(root: Body, status: int | None) -> Shape | None:
     """S19: a Kubernetes Status object."""
     if root.get("kind") == "Status" and root.get("status") == "Failure":
@@ -224,6 +257,8 @@ _MESSAGE_ONLY: Final = frozenset(
 
 _SHAPES: Final[tuple[Callable[[Body, int | None], Shape | None], ...]] = (
     _kubernetes,
+    _proxied,
+    _tool_result,
     batch,
     _problem,
     _oauth,

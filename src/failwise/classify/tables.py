@@ -20,6 +20,7 @@ TEXT_FILES: Final = (
     "server",
     "business",
     "tool",
+    "languages",
 )
 
 _WORD_START: Final = r"(?<![a-z0-9_])"
@@ -31,7 +32,8 @@ class TextRule:
     """One phrase that means a failure.
 
     One of `need` (lower-case literals) must occur before `pattern` is tried; without a pattern the
-    literal is enough. `example` must match, `counter` must not.
+    literal is enough. `example` must match, `counter` must not. `origin`: where its words come
+    from.
     """
 
     id: str
@@ -44,6 +46,7 @@ class TextRule:
     fix_by: FixBy | None
     example: str
     counter: str
+    origin: str
 
 
 @record
@@ -82,13 +85,18 @@ def read_toml(name: str) -> tuple[str, dict[str, Any]]:
         raise ConfigurationError(f"not valid TOML: {error}", file=name) from error
 
 
-def parse_rules(text: str, rows: list[dict[str, Any]], file: str) -> list[TextRule]:
-    """Check and compile text rules. Raises `ConfigurationError` naming the line of a wrong one."""
+def parse_rules(
+    text: str, rows: list[dict[str, Any]], file: str, origin: str = "a user's own"
+) -> list[TextRule]:
+    """Check and compile text rules; `origin` is that of those that name none.
+
+    Raises `ConfigurationError` naming the line of a wrong one.
+    """
     rules = []
     seen: set[str] = set()
     for row in rows:
         try:
-            rule = _text_rule(row)
+            rule = _text_rule({"origin": origin, **row})
             if rule.id in seen:
                 raise ValueError("this id stands twice; ids are unique")
         except (KeyError, TypeError, ValueError, re.error) as error:
@@ -127,6 +135,7 @@ def _text_rule(row: Mapping[str, Any]) -> TextRule:
         FixBy(fix_by) if fix_by else None,
         row["example"],
         row["counter"],
+        row["origin"],
     )
 
 
@@ -147,7 +156,7 @@ def text_rules() -> tuple[TextRule, ...]:
     rules: list[TextRule] = []
     for name in TEXT_FILES:
         text, data = read_toml(f"{name}.toml")
-        rules.extend(parse_rules(text, data["rules"], f"{name}.toml"))
+        rules.extend(parse_rules(text, data["rules"], f"{name}.toml", data["origin"]))
     return tuple(rules)
 
 

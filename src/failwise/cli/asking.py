@@ -19,7 +19,10 @@ _YES: Final = frozenset({"y", "yes", "是", "好"})
 
 def can_ask() -> bool:
     """Somebody sits at both ends: the answer comes from a terminal, and the question is seen."""
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    try:
+        return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    except ValueError:  # one of them is closed
+        return False
 
 
 class Asker:
@@ -33,6 +36,7 @@ class Asker:
 
         self._out.print(Text(clean(say(self._lang, "confirm_guess", tool=tool)), style="bold"))
         show_difference(self._out, repairs)
+        _forget_typed()
         question = say(self._lang, "confirm_question", seconds=_PATIENCE)
         self._out.print(Text(question), end=" ")
         answer = _answer(_PATIENCE)
@@ -57,13 +61,19 @@ def _excerpt(value: Any) -> str:
     return clean(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
 
 
+def _forget_typed() -> None:
+    """What was typed before the question is no answer to it."""
+    if sys.platform != "win32":
+        import termios
+
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
 def _answer(seconds: float) -> str | None:
-    """The line typed from now on; None when none came in time."""
+    """The next line typed; None when none came in time."""
     if sys.platform == "win32":
         return sys.stdin.readline()  # the runtime stops waiting by itself
     import select
-    import termios
 
-    termios.tcflush(sys.stdin, termios.TCIFLUSH)  # what was typed before the question is no answer
     ready, _, _ = select.select([sys.stdin], [], [], seconds)
     return sys.stdin.readline() if ready else None

@@ -108,4 +108,4 @@ def sane(seconds: float) -> float | None:
     """A wait as it may be used: not negative, not NaN, at most `LONGEST`."""
     if math.isnan(seconds) or seconds < 0:
         return None
-    return min(seconds, LONGEST)
+    return min(round(seconds, 6), LONGEST)

@@ -128,6 +128,7 @@ class Execution:
             and not self.run.refusals
             and self.runtime.mode == "act"
             and not self.call.truncated
+            and self.call.written_name is None
         )
 
     def machine(self) -> Machine:

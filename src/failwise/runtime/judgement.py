@@ -4,6 +4,7 @@ Each room is imported when the first call, or the first failure, needs it.
 """
 
 import logging
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,9 @@ def plainly_good(value: Any) -> bool:
     return False
 
 
+_DEBRIS = re.compile(r"functions\.([\w.-]{1,128})|(?:functions\.)?([\w.-]{1,128})\s?<[|｜].{0,200}")
+"""Names as open models write them: ``functions.search``, ``search<|channel|>commentary``."""
+
 _BUGS = ("tool.exception", "unknown.unclassified")
 """What a developer must see with its traceback: it may be a slip in the tool."""
 
@@ -108,15 +112,13 @@ class Judgement:
         tool = call.tool
         reading: Reading
         if tool.call is None and tool.call_async is None:
-            from failwise.arguments import Reading as Read
-            from failwise.arguments.failures import unknown_tool
-
-            known = list(self._runtime._tools)
-            reading = Read(None, (), unknown_tool(tool.name, known))
+            reading = self._unknown(call)
         elif call.observe:
             reading = _as_it_is(self.reader(tool), call)
         else:
             reading = self.reader(tool).read(call.raw, truncated=call.truncated)
+            if call.written_name is not None and reading.failure is None:
+                reading = _renamed(reading, call)
             if reading.repairs and call.repair == "off":
                 reading = _unrepaired(reading)
         return reading
@@ -135,6 +137,20 @@ class Judgement:
     def unknown(self, name: str) -> ToolSpec:
         """A stand-in for a tool that is not there: its calls end as ``model_output.unknown_tool``."""
         return ToolSpec(name)
+
+    def without_debris(self, name: str) -> ToolSpec | None:
+        """The tool whose very name this is, but for what a chat template left on it."""
+        match = _DEBRIS.fullmatch(name)
+        return self._runtime._tools.get(match[1] or match[2]) if match else None
+
+    def _unknown(self, call: Call) -> Reading:
+        from failwise.arguments import ArgumentReader
+        from failwise.arguments import Reading as Read
+        from failwise.arguments.failures import unknown_tool
+
+        known = {name: tool.schema for name, tool in self._runtime._tools.items()}
+        sent = ArgumentReader(None).read(call.raw).arguments
+        return Read(None, (), unknown_tool(call.tool.name, known, sent))
 
     def fix(
         self, call: Call, arguments: Arguments, failure: Failure
@@ -438,6 +454,15 @@ def _as_it_is(reader: Any, call: Call) -> Reading:
         return Read(value)
     reading: Reading = reader.read(call.raw, truncated=call.truncated)
     return reading
+
+
+def _renamed(reading: Reading, call: Call) -> Reading:
+    """The name as it was written, noted as a repair."""
+    from failwise.arguments import Reading as Read
+    from failwise.vocabulary.kinds import Grade
+
+    edit = Repair("tool_name", "", call.written_name, call.tool.name, Grade.LOSSLESS)
+    return Read(dict(reading.arguments or {}), (edit, *reading.repairs))
 
 
 def _unrepaired(reading: Reading) -> Reading:

@@ -1,6 +1,5 @@
-"""`Runtime`: where tools, credentials and policy are registered, and calls begin."""
+"""`Runtime`: where calls begin and end, and what the drivers draw on."""
 
-import contextlib
 import itertools
 import logging
 import os
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from failwise.policy.table import checked_overrides
 from failwise.runtime.clock import Clock, SystemClock
-from failwise.runtime.credentials import Credential, credential
+from failwise.runtime.credentials import credential
 from failwise.runtime.discretion import discreet_repairs
 from failwise.runtime.execution import Execution, Plan
 from failwise.runtime.flights import Flight, shared_async, shared_sync
-from failwise.runtime.judgement import Judgement, as_tool_error
+from failwise.runtime.intake import OPTIONS, one_of_many, raw_of_function, raw_of_name
+from failwise.runtime.judgement import Judgement
+from failwise.runtime.registry import Registry
 from failwise.runtime.run import LooseRun, Run, checked_deadline, surroundings
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
@@ -34,15 +35,13 @@ logger = logging.getLogger("failwise")
 
 P = ParamSpec("P")
 T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 Mode = Literal["act", "observe", "off"]
 Repairs = Literal["confirm", "auto", "off"]
 
-_OPTIONS = frozenset({"call_id", "deadline", "extra", "policy", "truncated", "raw"})
 _CALL_ID = {"call_id"}
 
 
-class Runtime:
+class Runtime(Registry):
     """Runs tools so that every call comes back as a `ToolResult`.
 
     `journal`: a path, a `Journal`, or ``":memory:"``; by default ``FAILWISE_JOURNAL``, else
@@ -80,6 +79,7 @@ class Runtime:
         clock: Clock | None = None,
         on_progress: Callable[[float, str], None] | None = None,
     ) -> None:
+        super().__init__()
         if mode not in (None, "act", "observe", "off"):
             raise UsageError(f"mode={mode!r}: say 'act', 'observe' or 'off'")
         self.mode: Mode = mode or "act"
@@ -100,12 +100,6 @@ class Runtime:
         self._journal: Journal | None = None
         self._guards_option = guards
         self._on_progress = on_progress
-        self._tools: dict[str, ToolSpec] = {}
-        self._functions: dict[Any, str] = {}
-        self._credentials: dict[str, Credential] = {}
-        self._errors: dict[type[BaseException], Any] = {}
-        self._callbacks: list[Callable[[ToolResult[Any]], Any]] = []
-        self._attempt_callbacks: list[Callable[[Call, Attempt], Any]] = []
         self._lock = threading.Lock()
         self._flights: dict[str, Flight] = {}
         self._tasks: set[Any] = set()
@@ -113,135 +107,11 @@ class Runtime:
         self._counter = itertools.count(1)
         self._loose = LooseRun(self, f"session-{self._prefix}", None, {})
         self._judgement = Judgement(self, policy, profiles, jitter)
+        self._judgement.logic.heard = self._heard
         self._guards_made: Guards | None = guards
         self._plans: dict[str, Plan] = {}
         self._drive: Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]] | None = None
         _living.add(self)
-
-    # Registration
-
-    @overload
-    def tool(self, function: F, /) -> F: ...
-    @overload
-    def tool(self, /, **options: Any) -> Callable[[F], F]: ...
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
-        """Register a function as a tool; it comes back unchanged.
-
-        Use as ``@rt.tool`` or ``@rt.tool(read_only=True, timeout=10, ...)``; the options are those
-        of `failwise.tools.function_tool`. Raises `UsageError` for what cannot work.
-        """
-        if function is not None:
-            self.add(function, **options)
-            return function
-
-        def register(inner: F) -> F:
-            self.add(inner, **options)
-            return inner
-
-        return register
-
-    def add(self, tool: Any, **options: Any) -> ToolSpec:
-        """Register a tool: a function, an `HttpTool`, or a `ToolSpec`. Returns its `ToolSpec`."""
-        if isinstance(tool, ToolSpec) or (hasattr(tool, "spec") and callable(tool.spec)):
-            if options:
-                raise UsageError(
-                    f"add(..., {next(iter(options))}=...): declare it where the tool is made"
-                )
-            spec = tool if isinstance(tool, ToolSpec) else tool.spec()
-        elif callable(tool):
-            from failwise.tools import function_tool
-
-            try:
-                spec = function_tool(tool, **options)
-            except TypeError as error:
-                if unknown := options.keys() - _keywords(function_tool):
-                    raise UsageError(
-                        f"tool(): unknown option {min(unknown)!r}; "
-                        f"options are {', '.join(sorted(_keywords(function_tool)))}"
-                    ) from error
-                raise
-        else:
-            raise UsageError(f"add({tool!r}): give a function, an HttpTool or a ToolSpec")
-        if spec.name in self._tools and self._tools[spec.name] is not spec:
-            raise UsageError(
-                f"a tool named {spec.name!r} is registered already: choose another name="
-            )
-        self._check_cycles(spec)
-        checked_overrides(spec.policy)
-        self._tools[spec.name] = spec
-        with contextlib.suppress(TypeError):  # what cannot be hashed is called by its name
-            self._functions[tool] = spec.name
-        return spec
-
-    def _check_cycles(self, spec: ToolSpec) -> None:
-        """A fallback that leads back to its own start would never end."""
-        seen: set[str] = set()
-        waiting = list(spec.fallback)
-        while waiting:
-            name = waiting.pop()
-            if name == spec.name:
-                raise UsageError(
-                    f"{spec.name!r} falls back to itself (through {sorted(seen) or name})"
-                )
-            if name not in seen and name in self._tools:
-                seen.add(name)
-                waiting.extend(self._tools[name].fallback)
-
-    def credential(
-        self, name: str, get: Any = None, *, refresh: Callable[..., Any] | None = None
-    ) -> None:
-        """Register a credential. `get`: its value, or a function (sync or async) that gets it.
-
-        `refresh`: renews it after it expired and returns the new value (None: `get` is asked
-        again). It is single-flight: a thousand concurrent 401s make one refresh.
-        """
-        made = credential(name, get, refresh, own=False)
-        if not callable(get):
-            self._hide(get)
-        self._credentials[name] = made
-
-    def errors(self, mapping: Mapping[type[BaseException], Any]) -> None:
-        """Say what others' exceptions mean: ``{StockError: as_failure("business.conflict", ...)}``."""
-        for kind, meaning in mapping.items():
-            if not isinstance(kind, type):
-                raise UsageError(f"errors({kind!r}): the keys are exception types")
-            as_tool_error(meaning, None)
-            self._errors[kind] = meaning
-
-    def on_result(
-        self, callback: Callable[[ToolResult[Any]], Any]
-    ) -> Callable[[ToolResult[Any]], Any]:
-        """Call back with every finished result. What it raises is logged and goes no further.
-
-        Raises `UsageError` for an async function: there may be no loop to run it on.
-        """
-        import inspect
-
-        if inspect.iscoroutinefunction(callback):
-            raise UsageError(
-                f"on_result({callback!r}): give a plain function; it may hand the result to a loop"
-            )
-        self._callbacks.append(callback)
-        return callback
-
-    def on_attempt(
-        self, callback: Callable[[Call, Attempt], Any]
-    ) -> Callable[[Call, Attempt], Any]:
-        """Call back with every failed attempt as soon as it is decided what follows.
-
-        With (call, attempt): the call as it was asked for, and the attempt with its failure and
-        decision; number 0 was not sent. A decision that leads nowhere (nobody could verify) is
-        followed by another one for the same attempt. What the callback raises is logged and goes
-        no further.
-        """
-        self._attempt_callbacks.append(callback)
-        self._judgement.logic.heard = self._heard
-        return callback
-
-    @property
-    def tools(self) -> Mapping[str, ToolSpec]:
-        """The registered tools by name."""
-        return dict(self._tools)
 
     # Calling
 
@@ -390,7 +260,7 @@ class Runtime:
 
     def _begin_many(self, calls: Sequence[Any], run: Run | None) -> list[Execution]:
         """All of them, before any is sent: where one is misuse, none is."""
-        prepared = [_one_of_many(item) for item in calls]
+        prepared = [one_of_many(item) for item in calls]
         return [self._begin(tool, args, options, run) for tool, args, options in prepared]
 
     def _begin(
@@ -405,11 +275,12 @@ class Runtime:
         """A call as data, with what belongs to it."""
         raw: Any
         if tool.__class__ is str:
-            spec = self._tools.get(tool) or self._judgement.unknown(tool)
-            if len(args) == 1 and (options.keys() == _CALL_ID or options.keys() <= _OPTIONS):
+            known = self._tools.get(tool) or self._judgement.without_debris(tool)
+            spec = known or self._judgement.unknown(tool)
+            if len(args) == 1 and (options.keys() == _CALL_ID or options.keys() <= OPTIONS):
                 raw = args[0]
             else:
-                raw, options = self._raw_of_name(tool, args, options)
+                raw, options = raw_of_name(tool, args, options, self._judgement.plain)
         else:
             name = self._name_of(tool)
             if name is None:
@@ -418,7 +289,7 @@ class Runtime:
                     "decorate it with @rt.tool or say rt.add(...)"
                 )
             spec = self._tools[name]
-            raw, options = self._raw_of_function(tool, args, options)
+            raw, options = raw_of_function(tool, spec, args, options, self._judgement.plain)
         clock = self.clock
         now = clock.monotonic()
         outer = surroundings.get()
@@ -448,6 +319,8 @@ class Runtime:
         )
         if deadline is not None:
             call.deadline = deadline
+        if tool.__class__ is str and tool != spec.name:
+            call.written_name = tool
         if self.mode == "observe":
             call.observe = True
         if parent is not None or outer is not None:
@@ -467,55 +340,6 @@ class Runtime:
         if (spec.fixer or self.fixer) is not None and call.repair != "off":
             call.can_fix = True
         return execution
-
-    def _name_of(self, tool: Any) -> str | None:
-        """The name under which a function or a `ToolSpec` is registered here."""
-        if isinstance(tool, ToolSpec):
-            return tool.name if tool.name in self._tools else None
-        try:
-            return self._functions.get(tool)
-        except TypeError:
-            return None  # unhashable
-
-    def _raw_of_name(
-        self, tool: str, args: tuple[Any, ...], options: Mapping[str, Any]
-    ) -> tuple[Any, Mapping[str, Any]]:
-        if len(args) > 1:
-            raise UsageError(f"call({tool!r}, ...): give one text or mapping of arguments")
-        chosen = {key: value for key, value in options.items() if key in _OPTIONS}
-        rest = {key: value for key, value in options.items() if key not in _OPTIONS}
-        if args and rest:
-            raise UsageError(
-                f"call({tool!r}, raw, ...): unknown option {next(iter(rest))!r}; "
-                f"options are {', '.join(sorted(_OPTIONS))}"
-            )
-        if args:
-            return args[0], chosen
-        return chosen.get("raw", self._judgement.plain(rest)), chosen
-
-    def _raw_of_function(
-        self, tool: Any, args: tuple[Any, ...], options: Mapping[str, Any]
-    ) -> tuple[Any, Mapping[str, Any]]:
-        own: Any = ()
-        if not isinstance(tool, ToolSpec):
-            own = (self._tools[self._functions[tool]].schema or {}).get("properties") or ()
-        # A parameter of the function's own is meant as such, whatever our options are called.
-        chosen = {key: options[key] for key in options if key in _OPTIONS and key not in own}
-        rest = {key: options[key] for key in options if key not in chosen}
-        if "raw" in chosen:
-            return chosen["raw"], chosen
-        if args:
-            if isinstance(tool, ToolSpec) or (
-                len(args) == 1 and isinstance(args[0], Mapping) and not rest
-            ):
-                return args[0], chosen
-            from failwise.tools.signature import positional_names
-
-            names = positional_names(tool)
-            if len(args) > len(names):
-                raise UsageError(f"{tool!r} takes at most {len(names)} positional arguments")
-            rest = {**dict(zip(names, args, strict=False)), **rest}
-        return self._judgement.plain(rest), chosen
 
     def _new_id(self, kind: str) -> str:
         return f"{kind}-{self._prefix}-{next(self._counter)}"
@@ -631,16 +455,6 @@ class Runtime:
             return self._callback_timeout
         return max(0.001, min(self._callback_timeout, call.deadline - call.now))
 
-    def _hide(self, value: Any) -> None:
-        """Keep a credential's value out of everything that is stored or shown."""
-        from failwise.redaction import default
-
-        redactor = default()
-        values = value.values() if isinstance(value, Mapping) else (value,)
-        for secret in values:
-            if isinstance(secret, str) and len(secret) >= 6:
-                redactor.add_secret(secret)
-
     def _refresh_failed(self, name: str, error: BaseException) -> None:
         logger.warning("refreshing credential %r failed: %s", name, type(error).__name__)
 
@@ -713,32 +527,6 @@ def _repair_mode(given: str | None) -> Repairs:
     if given not in ("confirm", "auto", "off"):
         raise UsageError(f"repair={given!r}: say 'confirm', 'auto' or 'off'")
     return given  # type: ignore[return-value]
-
-
-def _keywords(function: Callable[..., Any]) -> set[str]:
-    """The keyword options of a function."""
-    return set(getattr(function, "__kwdefaults__", None) or ())
-
-
-def _one_of_many(item: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """One entry of `call_many` as (tool, positional, options)."""
-    if isinstance(item, Mapping):
-        options = dict(item)
-        tool = options.pop("tool", options.pop("name", None))
-        if tool is None:
-            raise UsageError("call_many: each mapping needs 'tool' and 'arguments'")
-        arguments = options.pop("arguments", options.pop("raw", None))
-        if not isinstance(tool, str):
-            return tool, (), {**options, "raw": {} if arguments is None else arguments}
-        return tool, () if arguments is None else (arguments,), options
-    if isinstance(item, str) or callable(item):
-        return item, (), {}
-    if isinstance(item, Sequence) and 1 <= len(item) <= 3:
-        options = {"call_id": item[2]} if len(item) == 3 else {}
-        if len(item) > 1 and not isinstance(item[0], str):
-            return item[0], (), {**options, "raw": item[1]}
-        return item[0], tuple(item[1:2]), options
-    raise UsageError(f"call_many: {item!r} is not (tool, arguments[, call_id]) or a mapping")
 
 
 _living: "weakref.WeakSet[Runtime]" = weakref.WeakSet()

@@ -223,6 +223,8 @@ class Call:
     can_confirm = False
     can_fix = False
     repair_default = "confirm"
+    written_name: str | None = None
+    """The tool's name as the model wrote it, where debris hung on it."""
     extra: dict[str, Any] | None = None
 
     def __init__(
