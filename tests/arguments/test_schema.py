@@ -187,6 +187,109 @@ def test_an_unknown_tool_is_answered_with_the_tools_there_are() -> None:
     assert many.detail("count") == 30
 
 
+def test_an_unknown_tool_is_told_of_those_that_take_such_arguments() -> None:
+    """What the model sent fits one tool exactly: it is named first, whatever the model called it."""
+    schemas = {
+        "send_mail": field(TEXT, to=TEXT, body=TEXT),
+        "get_forecast": {
+            "type": "object",
+            "properties": {"cityName": TEXT, "days": INTEGER},
+            "required": ["cityName"],
+        },
+        "weather_alerts": {"type": "object", "properties": {"region": TEXT}},
+    }
+    failure = unknown_tool("lookup", schemas, {"city_name": "Berlin", "days": 2})
+    assert failure.detail("nearest") == ["get_forecast"]
+    assert failure.detail("tools")[0] == "get_forecast"
+    assert unknown_tool("lookup", schemas, {"other": 1}).detail("nearest") == []
+    assert unknown_tool("lookup", schemas, {}).detail("nearest") == []
+    by_name = unknown_tool("weather_alert", schemas, {"city": "Berlin"})
+    assert by_name.detail("nearest") == ["weather_alerts"]
+
+
+FORMATS = {
+    "date": ("2024-01-31", "2024-02-30"),
+    "time": ("09:30:00Z", "9:75"),
+    "date-time": ("2024-01-31T09:30:00Z", "2024-01-31 25:00"),
+    "duration": ("P1DT2H", "one day"),
+    "email": ("a@b.example", "a b"),
+    "hostname": ("a.example", "-a-."),
+    "ipv4": ("192.0.2.1", "192.0.2"),
+    "ipv6": ("2001:db8::1", "192.0.2.1"),
+    "uri": ("https://a.example/x", "no uri"),
+    "uri-reference": ("/x", "http://["),
+    "uuid": ("123e4567-e89b-12d3-a456-426614174000", "123"),
+    "json-pointer": ("/a", "a"),
+    "regex": ("^a$", "("),
+}
+DRAFTS = {
+    "none": {},
+    "2020-12": {"$schema": "https://json-schema.org/draft/2020-12/schema"},
+    "7": {"$schema": "http://json-schema.org/draft-07/schema#"},
+}
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_are_checked(name: str, draft: str) -> None:
+    """Every format that APIs use is checked in both drafts, and told in both languages."""
+    good, bad = FORMATS[name]
+    reader = ArgumentReader(field({"type": "string", "format": name}, **DRAFTS[draft]))
+    assert reader.read({"v": good}).arguments == {"v": good}
+    failure = reader.read({"v": bad}).failure
+    assert failure is not None
+    (violation,) = failure.detail("violations")
+    assert (violation["rule"], violation["format"], violation["got"]) == ("format", name, bad)
+    assert set(violation["text"]) == {"en", "zh"}
+
+
+BROKEN_RULES: dict[str, tuple[Any, Any]] = {
+    "type": (INTEGER, "many"),
+    "enum": ({"enum": ["x", "y"]}, "z"),
+    "const": ({"const": "x"}, "z"),
+    "pattern": ({"type": "string", "pattern": "^a"}, "b"),
+    "minimum": ({"minimum": 5}, 4),
+    "maximum": ({"maximum": 5}, 6),
+    "exclusive_minimum": ({"exclusiveMinimum": 5}, 5),
+    "exclusive_maximum": ({"exclusiveMaximum": 5}, 5),
+    "multiple_of": ({"type": "integer", "multipleOf": 5}, 3),
+    "min_length": ({"minLength": 3}, "ab"),
+    "max_length": ({"maxLength": 1}, "ab"),
+    "min_items": ({"type": "array", "minItems": 2}, [1]),
+    "max_items": ({"type": "array", "maxItems": 1}, [1, 2]),
+    "unique_items": ({"type": "array", "uniqueItems": True}, [1, 1]),
+    "min_properties": ({"type": "object", "minProperties": 2}, {"a": 1}),
+    "max_properties": ({"type": "object", "maxProperties": 1}, {"a": 1, "b": 2}),
+    "one_of": ({"oneOf": [{"minimum": 1}, {"maximum": 10}]}, 5),
+    "any_of": ({"anyOf": [INTEGER, {"type": "boolean"}]}, "many"),
+    "not": ({"not": TEXT}, "a"),
+    "contains": ({"type": "array", "contains": INTEGER}, ["a"]),
+    "property_names": ({"type": "object", "propertyNames": {"pattern": "^a"}}, {"b": 1}),
+    "forbidden": (False, 1),
+    "extra_items": (
+        {"type": "array", "prefixItems": [{}], "unevaluatedItems": False},
+        [1, 2],
+    ),
+    "required": ({"type": "object", "dependentRequired": {"a": ["b"]}}, {"a": 1}),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN_RULES)
+def test_every_rule_has_its_words(rule: str) -> None:
+    """Each kind of rule says in both languages what was due, in words of its own."""
+    schema, sent = BROKEN_RULES[rule]
+    failure = ArgumentReader(field(schema)).read({"v": sent}).failure
+    assert failure is not None
+    (violation,) = failure.detail("violations")
+    assert violation["rule"] == rule
+    assert violation["path"].startswith("/v")
+    for language in ("en", "zh"):
+        text = failure.detail("text")[language]
+        assert text.startswith("v")
+        assert "schema" not in text
+        assert "{" not in text.replace('{"', "")
+
+
 class TestFixes:
     """A refusal of the upstream that names a parameter: one fix, or none."""
 

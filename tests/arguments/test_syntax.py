@@ -53,6 +53,10 @@ RECOVERED = [
     ('{"a": "say "hello" now"}', {"a": 'say "hello" now'}, "inner_quote"),
     ('{"a": "x", "a": "x"}', {"a": "x"}, "duplicate_key"),
     ('{"a": "x", "b": +1}', X, "number_form"),
+    ('{"a": "x", "b": 1_000}', {"a": "x", "b": 1000}, "number_form"),
+    ('{, "a": "x", "b": 1}', X, "extra_comma"),
+    ('{"a": "x",, "b": 1}', X, "extra_comma"),
+    ('{"a": "a 6\'2" tall "giant""}', {"a": 'a 6\'2" tall "giant"'}, "inner_quote"),
 ]
 
 REFUSED = [
@@ -70,6 +74,15 @@ REFUSED = [
     ('{"a": "C:\\Users\\new"}', "ambiguous"),
     ('{"b": 007, "a": "x"}', "ambiguous"),
     ('{"a": "x"}, "b": 1}', "syntax"),
+    # A quote within a text that may as well end it, or begin the next key.
+    ('{"a": "x,"b":"1"}', "ambiguous"),
+    ('{"a": "x", 5: "y"}', "ambiguous"),
+    ('{"a": "x", BUT "b": "1"}', "ambiguous"),
+    ('{"a": "{ b": {} }"}', "ambiguous"),
+    ('{"a": ""x"}', "ambiguous"),
+    ('{"a": "x" + "y"}', "ambiguous"),
+    ('{"a": "x +\n "y"}', "ambiguous"),
+    ('{"a": "the set {x, y"} more"}', "syntax"),
     ('cancel(a="x")', "other_tool"),
     ('{"name": "cancel", "arguments": {"a": "x"}}', "other_tool"),
     ("I cannot help with that.", "no_object"),
@@ -159,8 +172,11 @@ def test_the_callers_object_is_not_changed() -> None:
         "<function=a>" * 20_000,
         "book(" * 40_000,
         "{/*" + "/*" * 100_000,
+        "{/*" * 80_000,
+        "[{" * 120_000,
+        '{"a": "x"y' * 25_000,
     ],
-    ids=range(10),
+    ids=range(13),
 )
 def test_hostile_text_is_refused_in_bounded_time(raw: str) -> None:
     """Deep nesting, endless quotes and endless openings cost linear time and never raise."""

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from failwise.evidence.responses import attribute
+
 EXCEPTIONS_LIMIT: Final = 32
 """Exceptions looked at behind one."""
 
@@ -63,10 +65,7 @@ def _causes(error: BaseException) -> list[BaseException]:
     for name in _LINKS:
         inner = state.get(name)
         if inner is None and name in ("reason", "os_error", "certificate_error"):
-            try:
-                inner = getattr(error, name, None)
-            except Exception:
-                inner = None
+            inner = attribute(error, name)
         if isinstance(inner, BaseException):
             causes.append(inner)
     causes.extend(one for one in error.args[:8] if isinstance(one, BaseException))

@@ -18,9 +18,15 @@ HEADERS_LIMIT: Final = 128
 _BODILESS: Final = frozenset({204, 205, 304})
 
 
+_DEPRECATED: Final = frozenset({"code", "reason"})
+"""Attributes of websockets' exceptions that warn when they are read."""
+
+
 def attribute(value: object, *names: str) -> Any:
     """The first of these attributes that is there; a property that raises counts as missing."""
     for name in names:
+        if name in _DEPRECATED and type(value).__module__ == "websockets.exceptions":
+            continue
         try:
             found = getattr(value, name, None)
         except Exception:

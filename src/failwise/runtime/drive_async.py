@@ -24,7 +24,6 @@ from failwise.vocabulary.steps import (
     AnyStep,
     Ask,
     Call,
-    Cancelled,
     Claim,
     Claimed,
     Delegate,
@@ -81,7 +80,7 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
         machine = execution.machine()
         replay(machine, call, [(began, None), *([] if sent is None else [(sent, leave)])])
         call.now = monotonic()
-        close(machine, execution, signal)
+        execution.close(machine, signal)
         raise
     if answer is None:
         return await perform(execution.machine(), execution, [(began, None), (sent, leave)])
@@ -166,25 +165,8 @@ async def perform(machine: Machine, execution: Execution, log: Log) -> ToolResul
         return runtime._finish(execution, result)
     except BaseException as signal:
         call.now = monotonic()
-        close(machine, execution, signal)
+        execution.close(machine, signal)
         raise
-
-
-def close(machine: Machine, execution: Execution, signal: BaseException) -> None:
-    """Tell the machine that the call is over; keep its record. Nothing here blocks."""
-    passes = isinstance(signal, execution.runtime.passthrough + execution.call.tool.passthrough)
-    try:
-        step = machine.throw(Cancelled(control_flow=passes))
-        while True:
-            if isinstance(step, Settle):
-                execution.settle(step)
-            elif isinstance(step, Release):
-                execution.release(step)
-            step = machine.send(None)
-    except StopIteration as stop:
-        execution.runtime._finish(execution, stop.value)
-    except Cancelled:
-        pass  # cancelled before its first step
 
 
 async def _claimed(execution: Execution, step: Claim) -> Claimed:

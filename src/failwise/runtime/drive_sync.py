@@ -15,12 +15,10 @@ from failwise.vocabulary.steps import (
     Admit,
     Answer,
     Ask,
-    Cancelled,
     Claim,
     Claimed,
     Delegate,
     Invoke,
-    Machine,
     Refresh,
     Release,
     Reply,
@@ -68,24 +66,8 @@ def drive_sync(execution: Execution) -> ToolResult[Any]:
         return runtime._finish(execution, result)
     except BaseException as signal:
         call.now = monotonic()
-        _close(machine, execution, signal)
+        execution.close(machine, signal)
         raise
-
-
-def _close(machine: Machine, execution: Execution, signal: BaseException) -> None:
-    passes = isinstance(signal, execution.runtime.passthrough + execution.call.tool.passthrough)
-    try:
-        step = machine.throw(Cancelled(control_flow=passes))
-        while True:
-            if isinstance(step, Settle):
-                execution.settle(step)
-            elif isinstance(step, Release):
-                execution.release(step)
-            step = machine.send(None)
-    except StopIteration as stop:
-        execution.runtime._finish(execution, stop.value)
-    except Cancelled:
-        pass
 
 
 def _claimed(execution: Execution, step: Claim) -> Claimed:

@@ -18,6 +18,7 @@ from failwise.vocabulary.steps import (
     Answer,
     Ask,
     Call,
+    Cancelled,
     Claim,
     Claimed,
     Machine,
@@ -137,6 +138,22 @@ class Execution:
         if self.runtime.mode == "off":
             return judgement.bare(self.call)
         return run_call(self.call, judgement.logic)
+
+    def close(self, machine: Machine, signal: BaseException) -> None:
+        """Tell the machine that the call is over; keep its record. Nothing here blocks."""
+        passes = isinstance(signal, self.runtime.passthrough + self.call.tool.passthrough)
+        try:
+            step = machine.throw(Cancelled(control_flow=passes))
+            while True:
+                if isinstance(step, Settle):
+                    self.settle(step)
+                elif isinstance(step, Release):
+                    self.release(step)
+                step = machine.send(None)
+        except StopIteration as stop:
+            self.runtime._finish(self, stop.value)
+        except Cancelled:
+            pass  # cancelled before its first step
 
     @property
     def identity(self) -> str | None:
