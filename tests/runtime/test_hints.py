@@ -212,3 +212,44 @@ def test_the_corrected_write_carries_the_same_key(make: Make, server: FaultServe
     assert result.success
     assert server.ledger.count("order") == 1
     assert len({request.headers["idempotency-key"] for request in server.requests}) == 1
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["weather<|channel|>commentary", "functions.weather", "functions.weather<|channel|>json"],
+)
+def test_debris_on_a_name(make: Make, call: Callable[..., Any], name: str) -> None:
+    """What a chat template left on the very name of a tool goes, and is noted."""
+    runtime = make()
+    runtime.add(lambda city: city, name="weather", read_only=True)
+    result = call(runtime, name, {"city": "x"})
+    assert (result.value, result.tool_name) == ("x", "weather")
+    (repair,) = result.repairs
+    assert (repair.kind, repair.before, repair.after) == ("tool_name", name, "weather")
+    strict = make(repair="off")
+    strict.add(lambda city: city, name="weather", read_only=True)
+    assert not call(strict, name, {"city": "x"}).success
+
+
+@pytest.mark.parametrize("name", ["wether", "Weather", "my_functions.weather", "weather|x"])
+def test_another_name_is_never_redirected(make: Make, call: Callable[..., Any], name: str) -> None:
+    """E14: a name that only resembles a tool's runs nothing; what takes such arguments is named."""
+    runtime = make()
+    sent: list[str] = []
+
+    def by_text(text: str) -> None:
+        sent.append(text)
+
+    def by_city(city: str, days: int) -> None:
+        sent.append(city)
+
+    runtime.add(by_text, name="weather_by_text")
+    runtime.add(by_city, name="lookup")
+    result = call(runtime, name, "{'city': 'x', 'days': 2}")
+    assert sent == []
+    assert result.failure.code == "model_output.unknown_tool"
+    assert result.failure.detail("nearest")[0] == "lookup"
+    assert "lookup" in result.for_model()

@@ -11,6 +11,7 @@ from failwise.classify.finding import Finding
 from failwise.classify.fingerprint import fingerprint
 from failwise.classify.judge import Judge, Judgement
 from failwise.classify.message import clean_message, excerpt
+from failwise.classify.once import OnceRedactor
 from failwise.evidence.facts import Evidence
 from failwise.redaction import Redactor, default
 from failwise.vocabulary.codes import category_of, lookup
@@ -106,7 +107,7 @@ class Classifier:
         read_only: bool,
         trail: bool,
     ) -> Failure:
-        redactor = self._border()
+        redactor = OnceRedactor(self._border())
         message = clean_message(evidence, judgement, redactor)
         details = details_of(evidence, judgement, redactor)
         code = _refined(finding, details)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from failwise.classify.classifier import Classifier
+from failwise.classify.gate import plainly_fine
 from failwise.evidence import Evidence, from_response, from_text, from_value
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
@@ -41,7 +42,11 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     Gives id, category (``success`` included), retry (`retry_verdict`), effect (null for a success),
     retry_after_s, fix_by, code, rule, confidence. Raises `UsageError` for another kind.
     """
-    failure = _CLASSIFIER.classify(evidence_of(case["kind"], case["input"]))
+    kind, given = case["kind"], case["input"]
+    if kind == "text" and plainly_fine(given["text"]):
+        failure = None
+    else:
+        failure = _CLASSIFIER.classify(evidence_of(kind, given))
     if failure is None:
         return {
             "id": case.get("id"),

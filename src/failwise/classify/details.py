@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from failwise.classify.judge import Judgement
+from failwise.classify.once import Border
 from failwise.classify.violations import violations
 from failwise.evidence.facts import Evidence
-from failwise.redaction import Redactor
 from failwise.vocabulary.records import UNSET, Unset
 
 _PART_LIMIT: Final = 300
@@ -13,7 +13,7 @@ _PARTS: Final = 20
 _ABOUT_ARGUMENTS: Final = frozenset({"invalid_request", "model_output"})
 
 
-def details_of(evidence: Evidence, judgement: Judgement, redactor: Redactor) -> dict[str, Any]:
+def details_of(evidence: Evidence, judgement: Judgement, redactor: Border) -> dict[str, Any]:
     """Plain, redacted facts; only what is known is there."""
     finding = judgement.finding
     assert finding is not None
@@ -50,7 +50,7 @@ def details_of(evidence: Evidence, judgement: Judgement, redactor: Redactor) -> 
 
 
 def _add_violations(
-    facts: dict[str, Any], evidence: Evidence, judgement: Judgement, redactor: Redactor
+    facts: dict[str, Any], evidence: Evidence, judgement: Judgement, redactor: Border
 ) -> None:
     shape = judgement.shape
     message = shape.message if shape is not None and shape.message else None
@@ -67,7 +67,7 @@ def _add_violations(
         facts["violations"] = [_hidden(row, redactor) for row in redactor.data(found)]
 
 
-def _hidden(row: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+def _hidden(row: dict[str, Any], redactor: Border) -> dict[str, Any]:
     """A violation without the value of a parameter that holds a secret."""
     if row.get("got") is None:
         return row
@@ -90,7 +90,7 @@ def _add_parsing(facts: dict[str, Any], evidence: Evidence) -> None:
             facts[name] = value
 
 
-def trail_of(evidence: Evidence, judgement: Judgement, redactor: Redactor) -> dict[str, Any]:
+def trail_of(evidence: Evidence, judgement: Judgement, redactor: Border) -> dict[str, Any]:
     """The evidence found, the rules that spoke, which one won, and why."""
     seen: dict[str, Any] = {"source": evidence.source}
     for name in ("status", "phase", "host", "content_type", "problem", "limit", "is_error"):

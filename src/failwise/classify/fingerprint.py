@@ -67,6 +67,7 @@ _REPLACEMENTS: Final = (
 )
 
 
+@functools.lru_cache(1_024)
 def template(message: str) -> str:
     """The message with its values replaced; at most 400 characters. A page gives its title."""
     text = message[:LOOKED_AT]

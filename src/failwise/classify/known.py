@@ -22,6 +22,8 @@ _UNCONFIRMED_PENALTY: Final = 10
 _NUMBER: Final = re.compile(r"-?\d{1,6}")
 _AS: Final = {"security.blocked": "auth.human_check"}
 """`security` is about TLS here: a block by a firewall or a bot check is about who calls."""
+_WEAK_SIGNS: Final = frozenset({"exception", "body", "text"})
+"""Once a row is found, further profiles of the same look add nothing."""
 SURE: Final = frozenset({"name", "host"})
 """Only these signs say who answered."""
 
@@ -44,8 +46,9 @@ class KnownProviders:
 
     def findings(self, now: float) -> Iterable[tuple[Finding, "Reading"]]:
         """The rows that profiles have for this answer, the surest profile first."""
+        enough = False
         for hit in self.hits:
-            if hit.profile.kind == "transport":
+            if hit.profile.kind == "transport" or (enough and hit.by in _WEAK_SIGNS):
                 continue
             reading = hit.profile.read(self._document, now=now)
             if reading is None:
@@ -64,6 +67,7 @@ class KnownProviders:
                 strength = _HINTED_NUMBER
             if not entry.confirmed:
                 strength -= _UNCONFIRMED_PENALTY
+            enough = enough or strength >= _STRENGTH["body"]
             yield (
                 Finding(
                     f"profile.{hit.profile.id}.{entry.code}",

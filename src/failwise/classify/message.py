@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 from failwise.classify.judge import Judgement
+from failwise.classify.once import Border
 from failwise.evidence.facts import Evidence
-from failwise.redaction import Redactor
 from failwise.vocabulary.failure import Excerpt
 from failwise.vocabulary.records import Unset
 
@@ -33,7 +33,7 @@ _PREFIX: Final = re.compile(
 _SPACE: Final = re.compile(r"\s{1,4096}")
 
 
-def clean_message(evidence: Evidence, judgement: Judgement, redactor: Redactor) -> str:
+def clean_message(evidence: Evidence, judgement: Judgement, redactor: Border) -> str:
     """One line for a model: what the upstream said, at most 300 characters."""
     text = _source_text(evidence, judgement)
     return shorten(redactor.text(tidy(text)), MESSAGE_LIMIT)
@@ -131,7 +131,7 @@ def _problem_text(evidence: Evidence) -> str:
             return f"expected JSON, got text that is not JSON{place}"
 
 
-def excerpt(evidence: Evidence, redactor: Redactor) -> Excerpt:
+def excerpt(evidence: Evidence, redactor: Border) -> Excerpt:
     """What the upstream really said, for a person: redacted first, then cut."""
     original = evidence.parts.get("message") or evidence.text or ""
     if evidence.exceptions and evidence.source == "exception":
@@ -150,7 +150,7 @@ def excerpt(evidence: Evidence, redactor: Redactor) -> Excerpt:
     )
 
 
-def _snippet(evidence: Evidence, redactor: Redactor) -> str | None:
+def _snippet(evidence: Evidence, redactor: Border) -> str | None:
     if (
         evidence.source == "exception"
         and evidence.status is None

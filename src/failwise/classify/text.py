@@ -12,6 +12,10 @@ TEXT_LIMIT: Final = 8_192
 
 LONG: Final = 4
 PAIR: Final = 2
+_WORD: Final = re.compile(r"[a-zа-яё]{4,}")
+_WORD_LIMIT: Final = 40
+_WORDS_LIMIT: Final = 20_000
+"""Words that are remembered, of at most so many letters."""
 
 Waiting: TypeAlias = tuple[str, tuple[TextRule, ...]]
 """A literal, and the rules that wait for it."""
@@ -21,36 +25,51 @@ _SEPARATORS: Final = re.compile(r"[_\-./:#\s]{1,64}")
 
 
 class TextMatcher:
-    """Rules made ready. A literal is looked for only where four of its letters (two, for a short
-    one in another script) occur in the text, so that most texts meet hardly any of them."""
+    """Rules made ready. A literal is looked for only where four letters of one of its words occur
+    in a word of the text (or two characters, in scripts without spaces), so that most texts meet
+    hardly any. Logs repeat their words: which literals a word may belong to is remembered."""
 
     def __init__(self, rules: tuple[TextRule, ...]) -> None:
         waiting: dict[str, list[TextRule]] = {}
         for rule in rules:
             for literal in rule.need:
                 waiting.setdefault(literal, []).append(rule)
-        self._long: dict[str, list[Waiting]] = {}
+        self._words: dict[str, list[Waiting]] = {}
         self._pairs: dict[str, list[Waiting]] = {}
         self._always: list[Waiting] = []
+        self._remembered: dict[str, tuple[Waiting, ...]] = {}
         for literal, rows in waiting.items():
             entry = (literal, tuple(rows))
-            if len(literal) >= LONG:
-                _index(self._long, LONG, entry)
-            elif len(literal) >= PAIR and not literal.isascii():
-                _index(self._pairs, PAIR, entry)
+            words = _WORD.findall(literal)
+            pairs = _pieces(literal, PAIR) - _ascii_pairs(literal)
+            if words:
+                _index(
+                    self._words, {piece for word in words for piece in _pieces(word, LONG)}, entry
+                )
+            elif pairs:
+                _index(self._pairs, pairs, entry)
             else:
                 self._always.append(entry)
 
     def _candidates(self, lowered: str) -> list[Waiting]:
         found = list(self._always)
-        pieces = {lowered[i : i + LONG] for i in range(len(lowered) - LONG + 1)}
-        for piece in pieces & self._long.keys():
-            found += self._long[piece]
+        remembered = self._remembered
+        for word in set(_WORD.findall(lowered)):
+            entries = remembered.get(word)
+            found += self._of_word(word) if entries is None else entries
         if not lowered.isascii():
-            pieces = {lowered[i : i + PAIR] for i in range(len(lowered) - PAIR + 1)}
-            for piece in pieces & self._pairs.keys():
+            for piece in _pieces(lowered, PAIR) & self._pairs.keys():
                 found += self._pairs[piece]
         return found
+
+    def _of_word(self, word: str) -> tuple[Waiting, ...]:
+        pieces = _pieces(word, LONG) & self._words.keys()
+        entries = tuple(entry for piece in pieces for entry in self._words[piece])
+        if len(word) <= _WORD_LIMIT:
+            if len(self._remembered) >= _WORDS_LIMIT:
+                self._remembered.clear()
+            self._remembered[word] = entries
+        return entries
 
     def match(self, text: str) -> list[Finding]:
         """Every rule that speaks of the text, each with the last place where it does."""
@@ -74,11 +93,17 @@ class TextMatcher:
         return list(places.values())
 
 
-def _index(table: dict[str, list[Waiting]], size: int, entry: Waiting) -> None:
-    literal = entry[0]
-    pieces = [literal[i : i + size] for i in range(len(literal) - size + 1)]
-    rarest = min(pieces, key=lambda piece: len(table.get(piece, ())))
+def _index(table: dict[str, list[Waiting]], pieces: set[str], entry: Waiting) -> None:
+    rarest = min(sorted(pieces), key=lambda piece: len(table.get(piece, ())))
     table.setdefault(rarest, []).append(entry)
+
+
+def _pieces(text: str, size: int) -> set[str]:
+    return {text[i : i + size] for i in range(len(text) - size + 1)}
+
+
+def _ascii_pairs(text: str) -> set[str]:
+    return {piece for piece in _pieces(text, PAIR) if piece.isascii()}
 
 
 def _last(pattern: re.Pattern[str], text: str) -> int:

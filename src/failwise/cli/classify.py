@@ -156,6 +156,8 @@ def _each_line(arguments: argparse.Namespace, lang: Language) -> bool:
 
 def _failures(file: IO[bytes]) -> Iterator[tuple[int, Failure | None]]:
     from failwise.classify import classify_text
+    from failwise.classify.gate import plainly_fine
 
     for number, line in lines(file):
-        yield number, classify_text(line) if line and line.strip() else None
+        fine = not line or not line.strip() or plainly_fine(line)
+        yield number, None if fine or line is None else classify_text(line)

@@ -1,6 +1,7 @@
 """The plain facts on one exception: errno, codes, positions; read from any class, never executed."""
 
 import errno as errno_names
+import functools
 from typing import Any, Final
 
 from failwise.evidence.bounds import bounded
@@ -52,6 +53,15 @@ _NAMES: Final = (
 _GRPC = "grpc.RpcError"
 
 
+@functools.lru_cache(1_024)
+def _shared_names(cls: type) -> frozenset[str]:
+    """Which of the names a class has for all its objects; all of them where it makes them up."""
+    if hasattr(cls, "__getattr__"):
+        return frozenset(_NAMES)
+    return frozenset(name for name in _NAMES if hasattr(cls, name))
+
+
+@functools.lru_cache(1_024)
 def qualified_name(cls: type) -> str:
     """``httpx.ConnectTimeout``; builtins bare."""
     module = getattr(cls, "__module__", "") or ""
@@ -59,6 +69,7 @@ def qualified_name(cls: type) -> str:
     return name if module in ("builtins", "") else f"{module}.{name}"
 
 
+@functools.lru_cache(1_024)
 def base_names(cls: type) -> tuple[str, ...]:
     """The other classes along the MRO, nearest first, without the ones everybody has."""
     return tuple(
@@ -71,7 +82,11 @@ def base_names(cls: type) -> tuple[str, ...]:
 def attributes_of(error: BaseException, names: tuple[str, ...]) -> dict[str, Any]:
     """The attributes of `error` that are plain values; `names` are its class and its bases."""
     found: dict[str, Any] = {}
+    own = getattr(error, "__dict__", None) or {}
+    shared = _shared_names(type(error))
     for name in _NAMES:
+        if name not in own and name not in shared:
+            continue
         value = _plain(attribute(error, name))
         if value is not None and value != "":
             found[name] = value

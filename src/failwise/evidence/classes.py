@@ -12,6 +12,8 @@ from failwise.vocabulary.records import record
 FILE: Final = "classes.toml"
 FILES: Final = (FILE, "clients.toml")
 """Transport and machine first; then what clients of services add, whose rows come later."""
+_CHAINS_LIMIT: Final = 1_024
+"""Classes, with their bases, whose rows about messages are remembered."""
 _PHASES: Final = frozenset(get_args(Phase))
 
 NOT_SENT: Final = frozenset({"config", "pool", "dns", "proxy", "connect", "tls"})
@@ -59,6 +61,7 @@ class ClassTable:
         self.by_number: dict[int, Symbol] = {}
         self.by_curl_code: dict[int, Symbol] = {}
         self.messages: list[MessageRow] = []
+        self._rows_of: dict[tuple[str, ...], tuple[MessageRow, ...]] = {}
         data = dict(data)
         for name, phase in data.pop("frames").items():
             self.frames[name] = _phase(phase, f"frames.{name}")
@@ -107,12 +110,18 @@ class ClassTable:
         return refined or known
 
     def _of_message(self, names: tuple[str, ...], text: str) -> Known | None:
+        rows = self._rows_of.get(names)
+        if rows is None:
+            shorts = {name.rpartition(".")[2] for name in names}
+            rows = tuple(row for row in self.messages if not shorts.isdisjoint(row.classes))
+            if len(self._rows_of) < _CHAINS_LIMIT:
+                self._rows_of[names] = rows
+        if not rows:
+            return None
         lowered = text[:2_048].lower()
-        shorts = {name.rpartition(".")[2] for name in names}
-        for row in self.messages:
-            if not shorts.isdisjoint(row.classes) and any(word in lowered for word in row.within):
-                return row.known
-        return None
+        return next(
+            (row.known for row in rows if any(word in lowered for word in row.within)), None
+        )
 
 
 def combined_phase(facts: Iterable[tuple[Phase | None, bool]]) -> Phase | None:

@@ -28,6 +28,8 @@ TEXT_OF_ONE: Final = 2_048
 """Characters kept of one exception's text."""
 
 _MAY_BE_SENT: Final = frozenset({"write", "read", "body"})
+# What a text may add to a known class: a body, a page, a number, an address, parts.
+_MORE_TO_TELL = re.compile(r"[{<\d]|: |：|://|=")
 _LIMIT_TOLD = re.compile(r"(?:read|connect|request) timeout=(\d{1,6}(?:\.\d{1,6})?)")
 _TOO_MANY = re.compile(r"too many ([1-5]\d\d) error responses")
 # Exit codes, mail replies, and aiohttp's parser, which calls its own complaints by HTTP statuses.
@@ -332,7 +334,7 @@ def _add_from_text(evidence: Evidence, facts: list[ExceptionFact], now: float | 
     """Free text inside the exceptions: ``RuntimeError("Error code: 429 - {...}")``."""
     structural = any(fact.kind not in (None, "bug", "status", "database") for fact in facts)
     for fact in facts[:4]:
-        if not fact.text:
+        if not fact.text or (structural and not _MORE_TO_TELL.search(fact.text)):
             continue
         told = from_text(fact.text, now=now)
         evidence.status = evidence.status or told.status
