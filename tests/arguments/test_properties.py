@@ -7,7 +7,7 @@ import jsonschema_rs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from failwise.arguments import ArgumentReader
+from failwise.arguments import ArgumentReader, fix_from_violations, unknown_tool
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -84,6 +84,8 @@ def test_no_text_raises(raw: str | bytes, truncated: bool) -> None:
     reading = READER.read(raw, truncated=truncated)
     if reading.arguments is not None:
         assert CHECK.is_valid(reading.arguments)
+        again = READER.read(json.dumps(reading.arguments))
+        assert (again.arguments, again.repairs) == (reading.arguments, ())
     else:
         assert reading.failure is not None
         assert reading.failure.message
@@ -105,3 +107,56 @@ def test_a_text_cut_off_is_never_completed(value: dict[str, Any], cut: int) -> N
     text = json.dumps(value)
     shortened = text[: len(text) - 1 - cut % (len(text) - 1)]
     assert READER.read(shortened, truncated=True).arguments is None
+
+
+@given(VALID, st.integers(min_value=0), st.sampled_from(["//a\n", "/*a*/", "", " "]))
+def test_a_slip_changes_no_value(value: dict[str, Any], where: int, extra: str) -> None:
+    """A comment after a comma, and a trailing comma, leave every value as it was."""
+    pairs = [f"{json.dumps(key)}: {json.dumps(member)}" for key, member in value.items()]
+    pairs[where % len(pairs)] = extra + pairs[where % len(pairs)]
+    reading = READER.read("{" + ", ".join(pairs) + ",}")
+    assert reading.arguments == value
+    assert all(repair.grade == "lossless" for repair in reading.repairs)
+
+
+VIOLATIONS = st.lists(
+    st.fixed_dictionaries(
+        {"parameter": st.sampled_from([*SCHEMA["properties"], "place.zip", "tags[0]", "x", ""])},
+        optional={
+            "rule": st.sampled_from(["digits", "enum", "range", "type", "format", "unknown", ""]),
+            "allowed": st.lists(TEXT | st.sampled_from(["fast", "SLOW"]), max_size=3),
+            "length": JSON,
+            "minimum": JSON,
+            "maximum": JSON,
+            "type": JSON | st.sampled_from(["integer", "string"]),
+            "format": JSON | st.sampled_from(["date", "时间"]),
+            "got": JSON,
+        },
+    ),
+    max_size=3,
+)
+
+
+@given(VALID, VIOLATIONS)
+def test_a_correction_fits_and_changes_what_it_says(
+    value: dict[str, Any], violations: list[dict[str, Any]]
+) -> None:
+    """Whatever an upstream says, a correction validates, differs, and leaves what was sent alone."""
+    before = json.dumps(value)
+    fixed = fix_from_violations(READER, value, violations)
+    assert json.dumps(value) == before
+    if fixed is not None:
+        arguments, repairs = fixed
+        assert CHECK.is_valid(arguments)
+        assert arguments != value
+        assert repairs
+
+
+@given(TEXT, st.dictionaries(TEXT, st.none() | JSON, max_size=4), JSON)
+def test_an_unknown_tool_never_raises(name: str, tools: dict[str, Any], sent: Any) -> None:
+    """Any name, schemas and arguments give an answer that can be stored."""
+    schemas = {tool: {"properties": schema} for tool, schema in tools.items()}
+    arguments = sent if isinstance(sent, dict) else None
+    failure = unknown_tool(name, schemas, arguments)
+    assert set(failure.detail("nearest")) <= set(tools)
+    json.dumps(failure.to_dict())

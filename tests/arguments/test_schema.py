@@ -328,10 +328,10 @@ class TestFixes:
             {"region": "cn", "n": 5},
             Grade.UNIQUE,
         )
-        assert self.fix({"z": 1}, parameter="z", rule="unknown") == (
-            {"region": "cn"},
-            Grade.UNIQUE,
-        )
+
+    def test_leaving_out_is_a_guess(self) -> None:
+        """Without ``dry_run`` the same call would do something else."""
+        assert self.fix({"z": 1}, parameter="z", rule="unknown") == ({"region": "cn"}, Grade.GUESS)
 
     def test_what_leaves_a_choice_is_not_fixed(self) -> None:
         """No match, a required parameter to drop, other text than was sent: none."""

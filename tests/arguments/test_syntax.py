@@ -71,6 +71,8 @@ REFUSED = [
     ('{"a": "\\ud800"}', "surrogate"),
     ('{"a": "\ud800"}', "surrogate"),
     ('{"a": listt"}', "ambiguous"),
+    ('{"a": fals}', "ambiguous"),
+    ('{"a": undefined}', "ambiguous"),
     ('{"a": "C:\\Users\\new"}', "ambiguous"),
     ('{"b": 007, "a": "x"}', "ambiguous"),
     ('{"a": "x"}, "b": 1}', "syntax"),
@@ -182,9 +184,12 @@ def test_hostile_text_is_refused_in_bounded_time(raw: str) -> None:
     """Deep nesting, endless quotes and endless openings cost linear time and never raise."""
     reader = ArgumentReader(TWO, "book")
     reader.read("{}")
-    began = time.perf_counter()
-    assert reader.read(raw).failure is not None
-    assert time.perf_counter() - began < 5
+    spent = []
+    for _ in range(3):
+        began = time.process_time()
+        assert reader.read(raw).failure is not None
+        spent.append(time.process_time() - began)
+    assert min(spent) < (0.05 if len(raw) >= 1_000_000 else 0.25)
 
 
 def test_deep_documents_are_read_or_refused_but_never_raise() -> None:

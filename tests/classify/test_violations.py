@@ -72,6 +72,24 @@ def test_allowed_values_are_told() -> None:
     }  # fmt: skip
 
 
+def test_the_choices_beside_a_named_parameter() -> None:
+    """Where the parameter stands in a field of its own, the sentence need not repeat it."""
+    error = {
+        "message": "Invalid value: 'FAST'. Supported values are: 'fast' and 'slow'.",
+        "param": "speed",
+    }
+    (found,) = violations({"error": error}, None)
+    assert (found["parameter"], found["rule"]) == ("speed", "enum")
+    assert found["allowed"] == ["fast", "slow"]
+
+
+def test_a_body_of_fields_and_nothing_else() -> None:
+    """Each key is a parameter, where each value is a list of sentences; not so ``errors``."""
+    (found,) = violations({"limit": ["must be at most 100"]}, None)
+    assert (found["parameter"], found["maximum"]) == ("limit", 100)
+    assert violations({"errors": ["something broke"]}, None) == []
+
+
 @pytest.mark.parametrize(
     "text", ["It must be fixed", "Everything is fine", "you must be logged in", "订单已创建", ""]
 )

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from failwise.runtime.call import run_call
 from failwise.runtime.execution import Execution
 from failwise.runtime.run import Run
 from failwise.runtime.runtime import Runtime
@@ -207,7 +206,7 @@ class SimulatedStage(Stage):
 
     def _begin(self, execution: Execution) -> tuple[Machine, Call]:
         self.current = self.under_way[execution.call.call_id] = execution
-        return run_call(execution.call, self.runtime._judgement.logic), execution.call
+        return execution.machine(), execution.call
 
     # The world
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from failwise import Action, Runtime
+from failwise import Action, Runtime, ToolError
 from tests.machine.conftest import Open
 
 WORDINGS = [
@@ -278,8 +278,6 @@ def test_what_a_fixer_gave_is_refused_too(stage: Open) -> None:
 
 def test_no_fixer_after_an_unknown_effect(stage: Open) -> None:
     """A write that may have happened is not sent again, however well it could be corrected."""
-    from failwise import ToolError
-
     fixer = fixing(gives={"city_code": "010"})
     it = stage(fixer=fixer, repair="auto")
     unsure = ToolError(
@@ -345,3 +343,45 @@ def test_runs_are_counted_apart(stage: Open) -> None:
     for run in (it.runtime.run("one"), it.runtime.run("two"), None, None):
         result = it.call_in(run, "weather", {"city_code": "x"})
         assert result.suggested_action is Action.ASK_MODEL
+
+
+# The corrected effect
+
+
+def test_a_corrected_order_is_not_placed_twice(stage: Open) -> None:
+    """What was sent corrected, and may have happened, is refused under another call id too."""
+    it = stage(repair="auto")
+    lost = ToolError("no answer in time", code="network.read_timeout")
+    order = it.tool("order", refusal(WORDINGS[0]), lost, fine(), schema=SCHEMA)
+    run = it.runtime.run("job")
+    first = it.call_in(run, "order", {"city_code": "12"}, call_id="a")
+    assert first.effect == "unknown"
+    for number, code in enumerate(("012", "12")):
+        again = it.call_in(run, "order", {"city_code": code}, call_id=f"b{number}")
+        assert again.failure is not None
+        assert again.failure.code == "runtime.effect_open"
+    assert [sent["city_code"] for sent in order.sent] == ["12", "012"]
+
+
+def test_a_corrected_order_is_replayed(stage: Open) -> None:
+    """The same call again gets the stored answer; nothing is sent."""
+    it = stage(repair="auto")
+    order = it.tool("order", refusal(WORDINGS[0]), fine(), schema=SCHEMA)
+    for _ in range(2):
+        result = it.call_in(it.runtime.run("job"), "order", {"city_code": "12"}, call_id="a")
+        assert result.success
+        it.runtime.flush()
+    assert order.requests == 2
+
+
+def test_a_correction_is_not_sent_where_the_same_is_open(stage: Open) -> None:
+    """An earlier order of these very arguments may have happened: the correction stops there."""
+    it = stage(repair="auto")
+    lost = ToolError("no answer in time", code="network.read_timeout")
+    order = it.tool("order", lost, refusal(WORDINGS[0]), fine(), schema=SCHEMA)
+    run = it.runtime.run("job")
+    assert it.call_in(run, "order", {"city_code": "012"}, call_id="a").effect == "unknown"
+    second = it.call_in(run, "order", {"city_code": "12"}, call_id="b")
+    assert second.failure is not None
+    assert second.failure.code == "runtime.effect_open"
+    assert [sent["city_code"] for sent in order.sent] == ["012", "12"]

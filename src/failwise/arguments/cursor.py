@@ -121,7 +121,8 @@ class Cursor:
     def _edit(self, kind: str, before: Any, after: Any) -> None:
         if len(self.edits) >= EDITS:
             raise self._malformed("ambiguous")
-        self.edits.append(Repair(kind, pointer(self._path), before, after, Grade.LOSSLESS))
+        place = pointer(self._path) if self._path else ""
+        self.edits.append(Repair(kind, place, before, after, Grade.LOSSLESS))
 
     def _malformed(self, reason: str, position: int | None = None) -> Malformed:
         place = self.position if position is None else position

@@ -305,6 +305,8 @@ class _Search:
 
     def _named(self, begin: int) -> bool | None:
         """Whether the words right before an object name our tool, another one, or none."""
+        if begin == 0:
+            return None
         before = self._text[max(0, begin - 200) : begin]
         callee = _CALLEE.search(before)
         if callee is not None:

@@ -1,8 +1,8 @@
 """What an upstream's refusal names, fixed where the refusal and the schema leave one way.
 
 Unlike a repair of what the model wrote, this changes values that the schema accepted. So each
-violation must name a parameter that was sent, and each fix says how sure it is: zero padding and
-clamping are guesses, and for the caller to confirm.
+violation must name a parameter that was sent, and each fix says how sure it is: zero padding,
+clamping and leaving out are guesses, and for the caller to confirm.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,22 @@ _TYPES = {
     "dict": "object",
     "object": "object",
 }
-_DATES = {"date": "date", "datetime": "date-time", "date-time": "date-time", "time": "time"}
+_DATES: dict[str, tuple[str, ...]] = {
+    "date": ("date",),
+    "日期": ("date",),
+    "yyyy-mm-dd": ("date",),
+    "datetime": ("date-time",),
+    "date-time": ("date-time",),
+    "rfc 3339": ("date-time",),
+    "rfc3339": ("date-time",),
+    "iso 8601": ("date", "date-time"),
+    "iso8601": ("date", "date-time"),
+    "time": ("time",),
+    "hh:mm": ("time",),
+    "hh:mm:ss": ("time",),
+    "时间": ("time", "date-time"),
+}
+"""What an upstream calls a format → the forms it may mean."""
 _UNKNOWN = frozenset({"unknown", "extra_forbidden", "unexpected", "additional_properties"})
 _LONGEST = 64
 
@@ -106,16 +121,17 @@ def _fix(
         found = list(readings.as_option(value, list(violation["allowed"])))
     elif rule in _UNKNOWN:
         required = (schema or {}).get("required", ())
-        return ("unknown_key", _DROPPED, Grade.UNIQUE) if path[0] not in required else None
+        # The tool's own schema knows it: what becomes of the call without it is a guess.
+        return ("unknown_key", _DROPPED, Grade.GUESS) if path[0] not in required else None
     elif rule in ("digits", "length", "min_length") and violation.get("length"):
         return _padded(value, violation["length"])
     elif any(isinstance(violation.get(bound), int | float) for bound in ("minimum", "maximum")):
         return _clamped(value, violation.get("minimum"), violation.get("maximum"))
     else:
         due = str(violation.get("type") or violation.get("expected") or rule).casefold()
-        moment = _DATES.get(str(violation.get("format") or due).casefold())
-        if moment is not None and isinstance(value, str):
-            found = [("date", reading) for reading in READINGS[moment](value)]
+        moments = _DATES.get(str(violation.get("format") or due).casefold(), ())
+        if moments and isinstance(value, str):
+            found = [("date", text) for moment in moments for text in READINGS[moment](value)]
         elif due in _TYPES:
             found = list(readings.as_type(value, _TYPES[due]))
     distinct = [reading for reading in found if not same(reading[1], value)]

@@ -26,6 +26,8 @@ MEMBER = re.compile(
 _ARGUMENT = re.compile(r"\s*[^\W\d](?:\w|\\_){0,80}\s*[=:]")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _LITERALS = {"true": True, "false": False, "null": None, "none": None}
+_DOUBTFUL = {"undefined", "tru", "fals", "nul"}
+"""Words without quotes that hardly stand for themselves."""
 _NOT_FINITE = {"nan", "infinity", "inf"}
 QUOTES = {
     '"': '"',
@@ -120,7 +122,7 @@ class Scalars(Cursor):
         if (
             context not in ("member", "item")
             or following not in ",，}｝]］"
-            or lowered == "undefined"
+            or lowered in _DOUBTFUL
         ):
             raise self._malformed("ambiguous", start)
         self._edit("unquoted_text", word, word)

@@ -19,6 +19,7 @@ from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Action, Category, Effect, FixBy
 
 if TYPE_CHECKING:
+    from failwise.classify.advisor import Advisor
     from failwise.profiles.library import Profiles
 
 _GATEWAY: Final = frozenset(
@@ -32,6 +33,7 @@ class Classifier:
 
     `profiles` is the library of provider profiles (default: the package's), `redactor` the border
     for every text that leaves (default: the shared one), `now` the wall clock in epoch seconds.
+    `advisor` labels what no rule knows.
     """
 
     def __init__(
@@ -39,10 +41,12 @@ class Classifier:
         profiles: "Profiles | None" = None,
         redactor: Redactor | None = None,
         now: Callable[[], float] = time.time,
+        advisor: "Advisor | None" = None,
     ) -> None:
         self._profiles = profiles
         self._redactor = redactor
         self._now = now
+        self._advisor = advisor
 
     def classify(
         self,
@@ -68,7 +72,8 @@ class Classifier:
         found = judgement.evidence or evidence
         if found is not evidence and found.exception is None:
             found.exception = evidence.exception
-        return self._failure(found, judgement, judgement.finding, tool, read_only, trail)
+        failure = self._failure(found, judgement, judgement.finding, tool, read_only, trail)
+        return failure if self._advisor is None else self._advisor.advised(failure)
 
     def explain(self, evidence: Evidence, *, profile: str | None = None) -> dict[str, Any]:
         """The trail of a verdict, for successes too: evidence, rules that spoke, winner, why."""

@@ -2,8 +2,10 @@
 
 from typing import Any, Final
 
+from failwise.classify.finding import Finding
 from failwise.classify.judge import Judgement
 from failwise.classify.once import Border
+from failwise.classify.tables import text_origins
 from failwise.classify.violations import violations
 from failwise.evidence.facts import Evidence
 from failwise.vocabulary.records import UNSET, Unset
@@ -116,9 +118,28 @@ def trail_of(evidence: Evidence, judgement: Judgement, redactor: Border) -> dict
                 "code": finding.code,
                 "strength": finding.strength,
                 "family": finding.family,
+                "origin": _origin(finding),
             }
             for finding in spoke[:_PARTS]
         ],
         "winner": winner.rule if winner else None,
         "why": judgement.why,
     }
+
+
+_ORIGINS: Final = {
+    "stated": "the tool itself",
+    "structure": "classes and codes of exceptions",
+    "shape": "the form of the body",
+    "status": "the HTTP status",
+    "none": "no rule",
+}
+
+
+def _origin(finding: Finding) -> str:
+    """Where the rule comes from: a profile by its id, a text rule by its own words."""
+    if finding.family == "profile":
+        return f"profile {finding.provider}"
+    if finding.family == "text":
+        return text_origins().get(finding.rule.removeprefix("text."), "text")
+    return _ORIGINS[finding.family]

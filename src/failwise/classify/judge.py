@@ -96,6 +96,8 @@ class _Case:
     # -- endings
 
     def _over(self, finding: Finding | None, why: str) -> Judgement:
+        if finding is not None and not any(finding is one for one in self.spoke):
+            self.spoke.append(finding)
         return Judgement(finding, why, self.shape, self.reading, self.spoke, self.evidence)
 
     def _success(self, why: str) -> Judgement:

@@ -161,6 +161,12 @@ def text_rules() -> tuple[TextRule, ...]:
 
 
 @functools.cache
+def text_origins() -> Mapping[str, str]:
+    """Where the words of each text rule come from, by its id."""
+    return {rule.id: rule.origin for rule in text_rules()}
+
+
+@functools.cache
 def status_rows() -> Mapping[int, StatusRow]:
     """What each HTTP status says."""
     _, data = read_toml("status.toml")

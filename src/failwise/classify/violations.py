@@ -57,6 +57,12 @@ _FORMS: Final = (
     ("invalid", r"(?:invalid|illegal|malformed|bad|wrong|无效的?|非法的?|错误的?)(?: value)?(?: for| of)?(?: the)?\s{0,3}(?:query |request |body )?(?:parameter|param|field|argument|property|参数|字段)s?\s{0,3}[:：]?\s{0,3}{name}"),
     ("invalid", r"(?:parameter |field |argument |参数|字段)?{name}\s{0,3}(?:is |are |was )?(?:not (?:a )?valid|invalid|illegal|malformed|not allowed|not supported|格式(?:错误|不正确|有误)|不合法|无效|非法|错误)"),
 )  # fmt: skip
+_CHOICE: Final = re.compile(
+    r"(?<![a-zA-Z])(?:supported|allowed|valid|accepted|permitted|possible|可选|允许的?|支持的?)\s?(?:values?|options?|choices?|取?值)"
+    r"\s{0,3}(?:are|is|include|为|是|有|包括)?\s{0,3}[:：]?\s{0,3}(?P<allowed>[^\n.。;；]{1,300})",
+    re.IGNORECASE,
+)
+"""The values there are, where the parameter is named elsewhere."""
 _RULE_NAMES: Final = {
     "length_range": "length",
     "length_max": "length",
@@ -103,18 +109,33 @@ def _of_body(body: Any, depth: int = 0) -> Iterator[Violation]:
             yield from _of_body(value, depth + 1)
         elif isinstance(value, Mapping):
             yield from _of_fields(value)
+    if depth == 0 and body and all(map(_is_texts, body.values())):
+        yield from _of_fields({key: body[key] for key in body if key not in _NOT_FIELDS})
     error = body.get("error")
     if isinstance(error, Mapping):
         yield from _of_body(error, depth + 1)
         yield from _of_named(error)
 
 
+_NOT_FIELDS: Final = frozenset(
+    {"detail", "details", "error", "errors", "message", "messages", "warnings", "non_field_errors"}
+)
+
+
+def _is_texts(value: Any) -> bool:
+    """A list of sentences, as stands under a field's name where nothing stands around it."""
+    return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
+
+
 def _of_named(error: Mapping[str, Any]) -> Iterator[Violation]:
     """``error.param`` beside a message (S1)."""
     name, message = error.get("param"), error.get("message")
     if isinstance(name, str) and name and isinstance(message, str):
-        told = next(_of_text(message), None)
-        yield {**(told or {"rule": "invalid"}), "parameter": name[:120], "message": message[:300]}
+        told = next(_of_text(message), None) or {"rule": "invalid"}
+        choice = _CHOICE.search(message[:2_000])
+        if choice is not None:
+            told = {"rule": "enum", "allowed": _values(choice["allowed"])}
+        yield {**told, "parameter": name[:120], "message": message[:300]}
 
 
 def _of_fields(fields: Mapping[str, Any]) -> Iterator[Violation]:

@@ -25,19 +25,28 @@ examples:
   failwise profiles
   failwise profiles show stripe
   failwise profiles check profiles/
+  failwise profiles test stripe answer.json
+  failwise profiles new my_api answers.jsonl > my_api.yaml
 
+An answer is {"status", "headers", "body", "method", "url"}; a file holds one, a list, or one a line.
 check exits with 1 when something is wrong, a line for each fault."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_options(parser)
-    kinds = parser.add_subparsers(dest="what", metavar="list|show|check")
+    kinds = parser.add_subparsers(dest="what", metavar="list|show|check|test|new")
     listing = kinds.add_parser("list", help="all of them (the default)")
     showing = kinds.add_parser("show", help="one of them, with its table of codes")
     showing.add_argument("which", metavar="ID")
     checking = kinds.add_parser("check", help="say what is wrong with a file, or a folder of them")
     checking.add_argument("which", metavar="PATH")
-    for nested in (listing, showing, checking):
+    testing = kinds.add_parser("test", help="read recorded answers by one of them")
+    testing.add_argument("which", metavar="ID")
+    testing.add_argument("answers", metavar="FILE|-")
+    making = kinds.add_parser("new", help="begin one from recorded answers, as YAML to complete")
+    making.add_argument("which", metavar="ID")
+    making.add_argument("answers", metavar="FILE|-")
+    for nested in (listing, showing, checking, testing, making):
         _add_options(nested, nested=True)
     parser.epilog = _EPILOG
 
@@ -58,6 +67,8 @@ def main(arguments: argparse.Namespace) -> int:
     lang = language(arguments.lang)
     if arguments.what == "check":
         return _check(arguments, lang)
+    if arguments.what == "new":
+        return _new(arguments)
     from failwise.profiles import Profiles
 
     library = Profiles()
@@ -65,6 +76,8 @@ def main(arguments: argparse.Namespace) -> int:
         library.add(path)
     if arguments.what == "show":
         return _show(library, arguments, lang)
+    if arguments.what == "test":
+        return _test(library, arguments, lang)
     return _list(library, arguments, lang)
 
 
@@ -177,4 +190,69 @@ def _show(library: "Profiles", arguments: argparse.Namespace, lang: Language) ->
             Text(entry.zh if lang == "zh" else entry.en),
         )
     out.print(rows)
+    return 0
+
+
+def _answers(path: str) -> list[dict[str, Any]]:
+    """The recorded answers of a file: one object, a list of them, or one a line."""
+    import json
+
+    from failwise.cli.inputs import read_text
+
+    text = read_text(path)
+    try:
+        data = json.loads(text)
+    except ValueError:
+        try:
+            data = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except ValueError as error:
+            raise UsageError(f"{path}: not JSON ({error})") from error
+    found = data if isinstance(data, list) else [data]
+    if not found or not all(isinstance(one, dict) for one in found):
+        raise UsageError(f'{path}: write answers as {{"status", "headers", "body", "url"}}')
+    return found
+
+
+def _test(library: "Profiles", arguments: argparse.Namespace, lang: Language) -> int:
+    """What the profile reads in each answer, and the verdict that follows."""
+    from failwise.classify import Classifier
+    from failwise.classify.drafts import evidence_of_answer
+    from failwise.cli import verdict
+
+    classifier = Classifier(library)
+    out = console()
+    for number, answer in enumerate(_answers(arguments.answers), 1):
+        failure = classifier.classify(evidence_of_answer(answer), profile=arguments.which)
+        read = failure is not None and failure.provider == arguments.which
+        if arguments.json:
+            print_json(
+                {"answer": number, "read": read, "failure": failure.to_dict() if failure else None}
+            )
+            continue
+        if failure is None:
+            out.print(say(lang, "no_failure"))
+            continue
+        out.print(facts(verdict.rows(failure, lang)))
+        if not read:
+            out.print(say(lang, "not_in_table", profile=arguments.which), style="bold")
+    return 0
+
+
+def _new(arguments: argparse.Namespace) -> int:
+    """A draft on standard output. Raises `UsageError` where the answers hold no code."""
+    import sys
+
+    import yaml
+
+    from failwise.classify.drafts import draft
+
+    data = draft(arguments.which, _answers(arguments.answers))
+    if arguments.json:
+        print_json(data)
+        return 0
+    sys.stdout.write(
+        "# A draft from recorded answers: correct each row by the provider's page, then\n"
+    )
+    sys.stdout.write("# take its `confirmed: false` away.\n")
+    sys.stdout.write(yaml.safe_dump(data, allow_unicode=True, sort_keys=False, width=160))
     return 0

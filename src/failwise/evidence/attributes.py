@@ -1,7 +1,6 @@
 """The plain facts on one exception: errno, codes, positions; read from any class, never executed."""
 
 import errno as errno_names
-import functools
 from typing import Any, Final
 
 from failwise.evidence.bounds import bounded
@@ -53,15 +52,21 @@ _NAMES: Final = (
 _GRPC = "grpc.RpcError"
 
 
-@functools.lru_cache(1_024)
 def _shared_names(cls: type) -> frozenset[str]:
     """Which of the names a class has for all its objects; all of them where it makes them up."""
-    if hasattr(cls, "__getattr__"):
-        return frozenset(_NAMES)
-    return frozenset(name for name in _NAMES if hasattr(cls, name))
+    known = _SHARED.get(cls)
+    if known is None:
+        made_up = hasattr(cls, "__getattr__")
+        known = frozenset(name for name in _NAMES if made_up or hasattr(cls, name))
+        if len(_SHARED) < _CLASSES_LIMIT:
+            _SHARED[cls] = known
+    return known
 
 
-@functools.lru_cache(1_024)
+_SHARED: Final[dict[type, frozenset[str]]] = {}
+_CLASSES_LIMIT: Final = 1_024
+
+
 def qualified_name(cls: type) -> str:
     """``httpx.ConnectTimeout``; builtins bare."""
     module = getattr(cls, "__module__", "") or ""
@@ -69,7 +74,6 @@ def qualified_name(cls: type) -> str:
     return name if module in ("builtins", "") else f"{module}.{name}"
 
 
-@functools.lru_cache(1_024)
 def base_names(cls: type) -> tuple[str, ...]:
     """The other classes along the MRO, nearest first, without the ones everybody has."""
     return tuple(

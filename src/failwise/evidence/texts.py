@@ -47,6 +47,7 @@ _DIRECT_CAUSE = re.compile(
     r"\n*(?:The above exception was the direct cause of the following exception|During handling of the above exception, another exception occurred):?\s*\n*"
 )
 _SEPARATOR = re.compile(r"[:：]\s{0,8}")
+_THREE_DIGITS = re.compile(r"[1-5](?<!\d.)\d\d(?!\d)")
 _HOLE: Final = "{}"
 _SPACES = re.compile(r"[ \t\n]{2,256}")
 _ERROR_KEYS: Final = frozenset(
@@ -82,6 +83,7 @@ class Cause:
     name: str
     attribute: str
     pattern: re.Pattern[str]
+    need: tuple[str, ...]
 
 
 @record
@@ -92,6 +94,13 @@ class Forms:
     causes: tuple[Cause, ...]
     wrappers: frozenset[str]
     places: Mapping[str, re.Pattern[str]]
+    needs: Mapping[str, tuple[str, ...]]
+
+    def place(self, name: str, text: str, lowered: str) -> re.Match[str] | None:
+        """Where the place of this name stands in a text, if one of its literals does."""
+        if not any(literal in lowered for literal in self.needs[name]):
+            return None
+        return self.places[name].search(text)
 
 
 @functools.cache
@@ -105,11 +114,12 @@ def forms() -> Forms:
         return Forms(
             tuple(_compiled(pattern) for pattern in data["status"]),
             tuple(
-                Cause(row["name"], row["attribute"], _compiled(row["pattern"]))
+                Cause(row["name"], row["attribute"], _compiled(row["pattern"]), tuple(row["need"]))
                 for row in data["causes"]
             ),
             frozenset(data["wrappers"]),
             {name: _compiled(pattern) for name, pattern in data["places"].items()},
+            {name: tuple(data["needs"][name]) for name in data["places"]},
         )
     except KeyError as error:
         raise ConfigurationError(f"{error} is missing", file=FILE) from error
@@ -176,6 +186,8 @@ def _without(text: str, found: list[Found]) -> str:
 
 
 def _status(text: str) -> int | None:
+    if _THREE_DIGITS.search(text) is None:
+        return None
     for pattern in forms().status:
         match = pattern.search(text)
         if match:
@@ -201,7 +213,10 @@ def _add_headers(evidence: Evidence, text: str, found: list[Found]) -> None:
         if isinstance(one.value, Mapping) and isinstance(one.value.get("headers"), Mapping):
             for name, value in list(one.value["headers"].items())[:64]:
                 headers[str(name).lower()] = bounded(str(value), 2_048)
-    for match in forms().places["headers"].finditer(text):
+    known = forms()
+    lowered = text.lower()
+    named = any(literal in lowered for literal in known.needs["headers"])
+    for match in known.places["headers"].finditer(text) if named else ():
         if len(headers) >= 64:
             break
         headers.setdefault(match.group(1).lower(), match.group(2).strip(" ,"))
@@ -210,17 +225,17 @@ def _add_headers(evidence: Evidence, text: str, found: list[Found]) -> None:
 
 
 def _add_request(evidence: Evidence, text: str) -> None:
-    places = forms().places
-    url = places["url"].search(text)
+    place, lowered = forms().place, text.lower()
+    url = place("url", text, lowered)
     if url:
         evidence.url = clean_url(url.group(1).rstrip(".,;:"))
         evidence.host = host_of(evidence.url)
     if evidence.host is None:
-        host = places["host"].search(text)
+        host = place("host", text, lowered)
         evidence.host = host.group(1).lower() if host else None
-    method = places["method"].search(text)
+    method = place("method", text, lowered)
     evidence.method = method.group(1).upper() if method else None
-    limit = places["limit"].search(text)
+    limit = place("limit", text, lowered)
     if limit:
         seconds = float(limit.group(1) or limit.group(2))
         unit = (limit.group(3) or "s").lower()
@@ -266,7 +281,10 @@ def _marks(text: str) -> list[tuple[str, str, dict[str, Any]]]:
         for match in _CODE_IN_BRACKETS.finditer(text)
         if match.group(1) not in table.symbols
     )
+    lowered = text.lower()
     for cause in forms().causes:
+        if not any(literal in lowered for literal in cause.need):
+            continue
         marks.extend(
             (match.start(), cause.name, _value(cause, match.group(1)))
             for match in islice(cause.pattern.finditer(text), FACTS_LIMIT)

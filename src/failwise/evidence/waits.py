@@ -29,6 +29,7 @@ class Phrases:
     """The forms of `waits.toml`, compiled."""
 
     before: re.Pattern[str]
+    need: tuple[str, ...]
     amount: re.Pattern[str]
     own: re.Pattern[str]
     bare_unit: float
@@ -51,6 +52,7 @@ def phrases() -> Phrases:
         units = "|".join(sorted(map(re.escape, factors), key=len, reverse=True))
         return Phrases(
             re.compile("|".join(f"(?:{form})" for form in data["before"]), re.IGNORECASE),
+            tuple(data["need"]),
             re.compile(rf"{_AMOUNT}(?:({units})(?![a-z]))?", re.IGNORECASE),
             re.compile("|".join(data["own"]), re.IGNORECASE),
             seconds[data["bare_unit"]],
@@ -245,6 +247,9 @@ def _spoken(text: str | None, body: Any) -> Iterator[str]:
 
 def _of_phrase(text: str) -> float | None:
     known = phrases()
+    lowered = text.lower()
+    if not any(literal in lowered for literal in known.need):
+        return None
     for start in known.before.finditer(text):
         if known.own.search(text, max(0, start.start() - 24), min(len(text), start.end() + 48)):
             continue

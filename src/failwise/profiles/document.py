@@ -15,7 +15,7 @@ class Document:
     `headers` have lower-case names. `body` is the parsed JSON body (`UNSET`: none), `text` the text
     of the body or the free text. `exceptions` are qualified class names, the outermost first;
     `exception` is the live one, whose plain attributes are read where there is no body.
-    `exception_text` is what it says. `phase` of a transport failure: ``dns``, ``connect``,
+    `exception_text` is what it says; `found` are the values of locators already asked for. `phase` of a transport failure: ``dns``, ``connect``,
     ``tls``, ``write``, ``read``, ...
     """
 
@@ -29,6 +29,7 @@ class Document:
     exception: BaseException | None = None
     exception_text: str = ""
     phase: str | None = None
+    found: dict[str, list[Any]] = field(default_factory=dict, repr=False)
     _xml: Element | Unset | None = UNSET
 
     @property

@@ -34,7 +34,10 @@ class Locator:
 
     def find(self, document: Document) -> list[Any]:
         """The values there, in order; null counts as none. Never raises."""
-        return self._find(document)
+        found = document.found.get(self.text)
+        if found is None:
+            found = document.found[self.text] = self._find(document)
+        return found
 
     def applies(self, document: Document) -> bool:
         """Whether the document has the part that this locator looks at."""
@@ -169,6 +172,8 @@ def _walk(root: Any, steps: Sequence[str | int]) -> Iterator[Any]:
 
 
 def _children(value: Any, step: str | int) -> list[Any]:
+    if type(value) is dict and type(step) is str and step.isidentifier():
+        return [value[step]] if step in value else []
     if isinstance(value, Mapping):
         if isinstance(step, int) or step == "[*]":
             return []

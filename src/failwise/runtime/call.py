@@ -137,9 +137,13 @@ def _leave(state: CallState, logic: Logic) -> Again:
         yield from Wait(pause)
     else:
         return (yield from _declined(state, logic, Refused("runtime.concurrency")))
-    if state.read_only or state.claimed:
+    if state.read_only:
         return None
-    return (yield from _claim(state, logic))
+    if not state.claimed:
+        return (yield from _claim(state, logic))
+    if state.corrected and state.corrected_key is None:
+        return (yield from _claim_correction(state, logic))
+    return None
 
 
 _PATIENCE = 20
@@ -179,6 +183,33 @@ def _claim(state: CallState, logic: Logic) -> Again:
                 return None
             case _:
                 return (yield from _open_effect(state, logic, claimed.key or call.key))
+
+
+def _claim_correction(state: CallState, logic: Logic) -> Again:
+    """Note the corrected arguments too: a later call that sends just these must find them."""
+    call = state.call
+    key = state.corrected_key = f"{call.key}:corrected"
+    fingerprint = logic.fingerprint(call.tool.name, state.arguments)
+    claimed = yield from Claim(
+        key, fingerprint, call.run_id, call.tool.name, call.call_id, state.arguments
+    )
+    if claimed.state == "granted":
+        return None
+    state.corrected_key = None
+    yield from _settle(state, "not_done", None)
+    if claimed.state == "done":
+        yield from _release(state, None, sent=False)
+        return state.replayed(claimed.result)
+    code = _NOT_CLAIMED.get(claimed.state, "runtime.effect_open")
+    effect = Effect.UNKNOWN if code == "runtime.effect_open" else Effect.NOT_SENT
+    return (yield from _unclaimed(state, logic, code, state.own_failure(code, effect)))
+
+
+_NOT_CLAIMED = {
+    "in_flight": "runtime.in_flight",
+    "unavailable": "runtime.journal_unavailable",
+    "conflict": "runtime.key_conflict",
+}
 
 
 def _open_effect(state: CallState, logic: Logic, key: str) -> Again:
@@ -280,6 +311,7 @@ def _answer_failure(state: CallState, logic: Logic) -> Again:
                 state.repaired = True
                 corrected = yield from _corrected(state, logic, correction)
                 if corrected is not None:
+                    state.corrected = True
                     state.take(*corrected)
                     return None
             case Action.VERIFY_EFFECT if decision.stop is None:
@@ -379,6 +411,8 @@ def _settle(
 ) -> Generator[AnyStep, Any, None]:
     if state.claimed:
         state.claimed = state.asked = False
+        if state.corrected_key is not None:
+            yield from Settle(state.corrected_key, outcome, result)
         yield from Settle(state.key or state.call.key, outcome, result)
 
 

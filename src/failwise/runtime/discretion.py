@@ -27,13 +27,28 @@ def discreet_repairs(repairs: tuple[Repair, ...]) -> tuple[Repair, ...]:
     """Repairs as they may be shown. The excerpts of syntax repairs may begin or end amid a secret."""
     from failwise.arguments.failures import redacted
 
-    shown = (redacted(repair, discreet) for repair in repairs)
+    shown = repairs if _innocent(repairs) else [redacted(repair, discreet) for repair in repairs]
     return tuple(
         replace(repair, before=_whole(repair.before), after=_whole(repair.after))
         if repair.grade is Grade.LOSSLESS
         else repair
         for repair in shown
     )
+
+
+def _innocent(repairs: tuple[Repair, ...]) -> bool:
+    """Nothing to hide in any of them: seen at one look, as most are."""
+    from failwise.redaction import default
+    from failwise.redaction.names import NameClass, classify_name
+
+    values = [value for repair in repairs for value in (repair.before, repair.after)]
+    if not all(value is None or isinstance(value, str | bool | int) for value in values):
+        return False
+    names = {name for repair in repairs for name in repair.path.split("/")}
+    if any(classify_name(name) is not NameClass.NONE for name in names):
+        return False
+    text = "\n".join(str(value) for value in values)
+    return "{" not in text and "[" not in text and default().text(text) == text
 
 
 def _whole(excerpt: Any) -> Any:

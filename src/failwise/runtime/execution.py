@@ -133,11 +133,15 @@ class Execution:
         )
 
     def machine(self) -> Machine:
-        """A fresh machine for this call."""
-        judgement = self.runtime._judgement
-        if self.runtime.mode == "off":
-            return judgement.bare(self.call)
-        return run_call(self.call, judgement.logic)
+        """A fresh machine for this call, which is told first what it may ask for."""
+        call, runtime = self.call, self.runtime
+        if runtime.mode == "off":
+            return runtime._judgement.bare(call)
+        call.can_refresh = self.credential is not None and self.credential.refresh is not None
+        call.can_confirm = runtime.confirm is not None
+        call.repair_default = runtime.repair
+        call.can_fix = (call.tool.fixer or runtime.fixer) is not None and call.repair != "off"
+        return run_call(call, runtime._judgement.logic)
 
     def close(self, machine: Machine, signal: BaseException) -> None:
         """Tell the machine that the call is over; keep its record. Nothing here blocks."""

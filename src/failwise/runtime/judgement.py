@@ -58,7 +58,13 @@ _MARKS = frozenset(
 
 def _wrapped(value: dict[Any, Any]) -> bool:
     """A single wrapper key may hold the answer of an older API."""
-    return any(isinstance(key, str) and key.lower().endswith("response") for key in value)
+    for key in value:  # noqa: SIM110 - three times as fast as any() on the way of every good call
+        if key.__class__ is str and key[-8:] in _RESPONSE:
+            return True
+    return False
+
+
+_RESPONSE = frozenset({"response", "Response", "RESPONSE"})
 
 
 def plainly_good(value: Any) -> bool:
@@ -90,9 +96,17 @@ class Judgement:
     """The pure rooms, wired for one runtime. Raises `ConfigurationError` for a bad policy at once."""
 
     def __init__(
-        self, runtime: "Runtime", policy: Any, profiles: Sequence[Any], jitter: float | None
+        self,
+        runtime: "Runtime",
+        policy: Any,
+        profiles: Sequence[Any],
+        jitter: float | None,
+        advisor: Callable[[Failure], Any] | None = None,
     ) -> None:
         self._runtime = runtime
+        if advisor is not None and not callable(advisor):
+            raise UsageError(f"advisor={advisor!r}: give a function that takes a failure")
+        self._advisor = advisor
         self._profiles = tuple(profiles)
         self._readers: dict[str, ArgumentReader] = {}
         self._classifier: Classifier | None = None
@@ -197,7 +211,14 @@ class Judgement:
                 library = Profiles()
                 for path in self._profiles:
                     library.add(path)
-            made = self._classifier = Classifier(library, now=self._runtime.clock.time)
+            advisor = None
+            if self._advisor is not None:
+                from failwise.classify.advisor import Advisor
+
+                advisor = Advisor(self._advisor)
+            made = self._classifier = Classifier(
+                library, now=self._runtime.clock.time, advisor=advisor
+            )
         return made
 
     def classify(self, answer: Answer, call: Call, state: CallState) -> Failure | None:

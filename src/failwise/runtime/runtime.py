@@ -53,7 +53,9 @@ class Runtime(Registry):
     nothing, whether guessed repairs ask (``"confirm"``), run (``"auto"``; the default where the
     environment says ``FAILWISE_ENV=development``), or no repair is made at all (``"off"``). `fixer`:
     asked once, with (tool name, arguments, failure), where an upstream refused the arguments and no
-    fix follows from the refusal; it gives corrected arguments, or None. `guards`: another implementation of the
+    fix follows from the refusal; it gives corrected arguments, or None. `advisor`: asked once per
+    fingerprint about failures that no rule knows, beside the calls; the code it gives (or None)
+    labels later ones and makes no effect safe. `guards`: another implementation of the
     `Guards` port. `lease`: seconds after which a claim without news counts as unknown.
     `jitter` overrides the policy's (0: exact delays). `clock` injects time.
 
@@ -71,6 +73,7 @@ class Runtime(Registry):
         confirm: Callable[..., Any] | None = None,
         repair: Repairs | None = None,
         fixer: Callable[..., Any] | None = None,
+        advisor: Callable[[Failure], Any] | None = None,
         guards: Guards | None = None,
         profiles: Sequence["str | os.PathLike[str]"] = (),
         jitter: float | None = None,
@@ -106,7 +109,7 @@ class Runtime(Registry):
         self._prefix = os.urandom(6).hex()
         self._counter = itertools.count(1)
         self._loose = LooseRun(self, f"session-{self._prefix}", None, {})
-        self._judgement = Judgement(self, policy, profiles, jitter)
+        self._judgement = Judgement(self, policy, profiles, jitter, advisor)
         self._judgement.logic.heard = self._heard
         self._guards_made: Guards | None = guards
         self._plans: dict[str, Plan] = {}
@@ -330,16 +333,7 @@ class Runtime(Registry):
             call.policy = checked_overrides(options.get("policy"))
             call.extra = options.get("extra")
         plan = self._plans.get(spec.name) or self._plan(spec)
-        execution = Execution(self, call, run, plan)
-        if execution.credential is not None and execution.credential.refresh is not None:
-            call.can_refresh = True
-        if self.confirm is not None:
-            call.can_confirm = True
-        if self.repair != "confirm":
-            call.repair_default = self.repair
-        if (spec.fixer or self.fixer) is not None and call.repair != "off":
-            call.can_fix = True
-        return execution
+        return Execution(self, call, run, plan)
 
     def _new_id(self, kind: str) -> str:
         return f"{kind}-{self._prefix}-{next(self._counter)}"

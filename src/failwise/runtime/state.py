@@ -42,6 +42,9 @@ class CallState:
     delegating = False
     refreshed = False
     repaired = False
+    corrected = False
+    corrected_key: str | None = None
+    """Under which the corrected arguments are claimed beside the call's own."""
     worked = False
     refusals = 0
     """Earlier refusals of this tool's parameters in this run."""
