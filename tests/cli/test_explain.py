@@ -50,6 +50,13 @@ def test_in_chinese(failwise: Failwise) -> None:
     assert "命中的规则" not in ended.out or "来源" in ended.out
 
 
+def test_causes_in_chinese(failwise: Failwise) -> None:
+    """What usually stands behind a code is told in the reader's language."""
+    ended = failwise("explain", "--lang", "zh", "SSL 证书验证失败")
+    assert "本机根证书库缺少签发者；系统时间不正确；中间代理在拦截 TLS" in ended.out
+    assert "proxy" not in ended.out
+
+
 def test_wrong_input(failwise: Failwise) -> None:
     """A status that is none is said with the way out."""
     ended = failwise("explain", '{"status": 42, "body": ""}')

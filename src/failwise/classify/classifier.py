@@ -12,6 +12,7 @@ from failwise.classify.fingerprint import fingerprint
 from failwise.classify.judge import Judge, Judgement
 from failwise.classify.message import clean_message, excerpt
 from failwise.classify.once import OnceRedactor
+from failwise.classify.tables import likely_causes
 from failwise.evidence.facts import Evidence
 from failwise.redaction import Redactor, default
 from failwise.vocabulary.codes import category_of, lookup
@@ -131,7 +132,7 @@ class Classifier:
             transient=_transient(finding, evidence),
             fix_by=_fix_by(finding, code),
             meaning=finding.meaning or _meaning(code),
-            likely_causes=_causes(code),
+            likely_causes=likely_causes(code),
             advice=_advice(finding, evidence),
             http_status=status,
             retry_after=_told_wait(evidence, judgement, finding),
@@ -194,39 +195,6 @@ def _advice(finding: Finding, evidence: Evidence) -> Action | None:
 def _meaning(code: str) -> dict[str, str] | None:
     entry = lookup(code)
     return dict(entry.meaning) if entry else None
-
-
-def _causes(code: str) -> tuple[str, ...]:
-    """What usually stands behind it, where that is more than one thing."""
-    return _LIKELY.get(code, ())
-
-
-_LIKELY: Final = {
-    "security.certificate_unverified": (
-        "the root store of this machine lacks the issuer",
-        "the system time is wrong",
-        "a proxy between intercepts TLS",
-    ),
-    "security.unknown_issuer": (
-        "a proxy between intercepts TLS",
-        "the server does not send its intermediate certificate",
-    ),
-    "security.self_signed": (
-        "a proxy between intercepts TLS",
-        "the server uses a certificate of its own making",
-    ),
-    "security.handshake": (
-        "plain HTTP on that port",
-        "no TLS version or cipher in common",
-        "a proxy between cuts TLS",
-    ),
-    "parsing.html_instead_of_json": (
-        "a login page",
-        "a proxy or firewall answers",
-        "a wrong address",
-    ),
-    "network.bad_gateway": ("the server behind the gateway is down or restarting",),
-}
 
 
 def _told_wait(evidence: Evidence, judgement: Judgement, finding: Finding) -> float | None:

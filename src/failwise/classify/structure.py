@@ -84,6 +84,8 @@ _ISSUER: Final = {
 
 def _of_kind(fact: ExceptionFact, row: KindRow, depth: int, evidence: Evidence) -> Finding:
     phase = fact.phase if fact.phase not in (None, "any") else evidence.phase
+    if evidence.phase in _NOT_SENT and phase in _SENT:
+        phase = evidence.phase  # the whole chain, with its traceback, knows better than one class
     code = row.phases.get(phase or "", row.code)
     strength = row.strength
     if row.phases and phase in (None, "any"):

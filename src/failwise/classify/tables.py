@@ -160,6 +160,26 @@ def text_rules() -> tuple[TextRule, ...]:
     return tuple(rules)
 
 
+def likely_causes(code: str, language: str = "en") -> tuple[str, ...]:
+    """What usually stands behind a code, where that is more than one thing; `language`: en or zh."""
+    return _causes().get(code, {}).get(language, ())
+
+
+@functools.cache
+def _causes() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+    _, data = read_toml("causes.toml")
+    rows = {}
+    for code, row in data.items():
+        try:
+            causes = {language: tuple(row[language]) for language in ("en", "zh")}
+            if len(causes["en"]) != len(causes["zh"]):
+                raise ValueError("as many causes in one language as in the other")
+            rows[_known_code(code)] = causes
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigurationError(f"[{code}]: {error}", file="causes.toml") from error
+    return rows
+
+
 @functools.cache
 def text_origins() -> Mapping[str, str]:
     """Where the words of each text rule come from, by its id."""

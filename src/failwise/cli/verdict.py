@@ -14,6 +14,7 @@ _PARTS = ("context", "wrapper", "message", "remnant")
 def rows(failure: Failure, lang: Language) -> Iterator[tuple[str, object]]:
     """What was found, name and value: kind, effect, what to do, the parts of the text, the rule."""
     from failwise.classify.contract import curer, retry_verdict
+    from failwise.classify.tables import likely_causes
 
     yield say(lang, "category"), failure.category.value
     yield say(lang, "code"), failure.code
@@ -27,8 +28,8 @@ def rows(failure: Failure, lang: Language) -> Iterator[tuple[str, object]]:
         yield say(lang, "told_wait"), f"{failure.retry_after:g} s"
     yield say(lang, "fix_by"), named(lang, "fix_by", curer(failure).value)
     yield say(lang, "remedy"), words.remedy(failure, lang)
-    if lang == "en":
-        yield say(lang, "causes"), "; ".join(failure.likely_causes)
+    causes = failure.likely_causes if lang == "en" else likely_causes(failure.code, lang)
+    yield say(lang, "causes"), ("; " if lang == "en" else "；").join(causes)
     parts = failure.detail("parts")
     parts = parts if isinstance(parts, Mapping) else {"message": failure.message}
     for part in _PARTS:
