@@ -67,6 +67,14 @@ def test_a_runtime_with_a_tool_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint(HEAVY), sorted(loaded & set(HEAVY))
 
 
+@pytest.mark.parametrize("module", sorted(path.stem for path in (PACKAGE / "connect").glob("*.py")))
+def test_a_connection_loads_no_framework_before_it_is_used(module: str) -> None:
+    """Each module of `connect` can be imported where its framework is not installed."""
+    name = "failwise.connect" if module == "__init__" else f"failwise.connect.{module}"
+    loaded = loaded_by(f"import {name}")
+    assert loaded.isdisjoint({"mcp", "mcp_types", "pydantic"}), sorted(loaded)
+
+
 def test_import_is_quick() -> None:
     """Under 60 ms of processor time (the best of several): other programs run beside this one."""
     program = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from failwise.faults import Fault, FaultServer
+from failwise.faults import Fault, FaultServer, Reply, Request
 from tests.cli.conftest import Failwise
 
 CONFIGURATION = """
@@ -209,6 +209,47 @@ def test_looking_never_makes_a_journal(
     ended = failwise(*command, str(tmp_path / "none.db"))
     assert (ended.code, "no journal here" in ended.err) == (2, True)
     assert sorted(tmp_path.iterdir()) == sorted((empty, text, other))
+
+
+ARGUMENTS = """
+[arguments]
+repair = "{repair}"
+{fixer}
+[tools.weather]
+url = "{server}/weather"
+schema = {{ type = "object", properties = {{ city_code = {{ type = "string" }} }} }}
+"""
+FIXER = "def fix(tool, arguments, failure):\n    return {**arguments, 'city_code': '010'}\n"
+
+
+@pytest.mark.parametrize(
+    ("repair", "fixer", "sent"),
+    [
+        ("confirm", "", ["12"]),
+        ("auto", "", ["12", "012"]),
+        ("confirm", 'fixer = "cli_test_fixer:fix"', ["12", "010"]),
+        ("off", 'fixer = "cli_test_fixer:fix"', ["12"]),
+    ],
+)
+def test_repair_and_fixer_of_the_file_hold_for_its_tools(
+    failwise: Failwise, house: Path, server: FaultServer, repair: str, fixer: str, sent: list[str]
+) -> None:
+    """``[arguments]``: what happens to a guess where nobody sits at a terminal."""
+
+    def weather(request: Request, number: int) -> Reply:
+        code = request.query["city_code"]
+        if len(code) == 3:
+            return Fault.json({"degrees": 21})
+        return Fault.json({"error": f"city_code must be 3 digits, got '{code}'"}, 400)
+
+    server.route("GET", "/weather", weather)
+    (house / "cli_test_fixer.py").write_text(FIXER, encoding="utf-8")
+    (house / "failwise.toml").write_text(
+        ARGUMENTS.format(repair=repair, fixer=fixer, server=server.url()), encoding="utf-8"
+    )
+    ended = failwise("call", calls(house, {"tool": "weather", "arguments": {"city_code": "12"}}))
+    assert ended.code == (0 if len(sent) == 2 else 1), ended
+    assert [request.query["city_code"] for request in server.requests] == sent
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from failwise import Action, Runtime
+from failwise import Action, Runtime, UsageError
 from failwise.faults import Fault, FaultServer, Reply, Request
 from failwise.tools import HttpTool
 
@@ -191,6 +191,68 @@ def test_a_callback_that_hangs(
     result = call(runtime, "weather", {"city_code": "12"})
     ended.set()
     assert (server.count("/weather"), result.suggested_action) == (1, Action.ASK_MODEL)
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_run_asks_its_own_user(
+    make: Make, server: FaultServer, call: Callable[..., Any], answer: bool
+) -> None:
+    """`run(confirm=)` is asked instead of the runtime's; other runs ask the runtime's."""
+    server.route("GET", "/weather", strict(BODIES["plain"]))
+    asked: list[str] = []
+
+    def runtimes(tool: str, repairs: Any) -> bool:
+        asked.append("runtime")
+        return not answer
+
+    async def own(tool: str, repairs: Any) -> bool:
+        asked.append("run")
+        return answer
+
+    runtime = make(confirm=runtimes)
+    weather(runtime, server)
+    assert call(runtime.run(confirm=own), "weather", {"city_code": "12"}).success is answer
+    assert call(runtime.run(), "weather", {"city_code": "12"}).success is not answer
+    assert asked == ["run", "runtime"]
+
+
+def test_a_call_inside_of_a_tool_asks_the_user_of_its_run(make: Make, server: FaultServer) -> None:
+    """Nested calls belong to the run, also where the runtime has nobody to ask."""
+    server.route("GET", "/weather", strict(BODIES["plain"]))
+    runtime = make()
+    weather(runtime, server)
+    runtime.add(
+        lambda city_code: runtime.call_sync("weather", {"city_code": city_code}).unwrap(),
+        name="trip",
+        read_only=True,
+    )
+    run = runtime.run(confirm=lambda tool, repairs: True)
+    result = run.call_sync("trip", {"city_code": "12"})
+    assert result.value == {"degrees": 21, "city_code": "012"}
+
+
+def test_a_confirm_that_cannot_be_called_is_misuse(make: Make) -> None:
+    """``confirm=True`` would be a yes to everything by accident."""
+    with pytest.raises(UsageError, match="give a function"):
+        make().run(confirm=True)  # type: ignore[arg-type]
+
+
+def test_a_question_nobody_waits_for_is_withdrawn(make: Make, server: FaultServer) -> None:
+    """An async `confirm` past its time ends, under the sync driver too."""
+    server.route("GET", "/weather", Fault.json({"error": WORDINGS[0]}, 400))
+    ended = threading.Event()
+
+    async def confirm(tool: str, repairs: Any) -> bool:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return True
+
+    runtime = make(callback_timeout=0.05, confirm=confirm)
+    weather(runtime, server)
+    assert not runtime.call_sync("weather", {"city_code": "12"}).success
+    assert ended.wait(10)
 
 
 def test_the_corrected_write_carries_the_same_key(make: Make, server: FaultServer) -> None:

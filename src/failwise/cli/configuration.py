@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 NAME: Final = "failwise.toml"
 _SIZE_LIMIT: Final = 10_000_000
 _SECTIONS: Final = (
-    "tools", "credentials", "policy", "guards", "profiles", "redaction", "journal",
+    "tools", "credentials", "policy", "guards", "arguments", "profiles", "redaction", "journal",
 )  # fmt: skip
 _JOURNAL: Final = ("path", "retention_days", "retention_rows")
+_ARGUMENTS: Final = ("repair", "fixer")
 _CREDENTIAL: Final = ("env", "function", "refresh")
 
 
@@ -85,8 +86,9 @@ class Configuration:
         self._redaction()
         journal, policy = self._journal(), self.policy()
         profiles, guards = self._profiles(), self._guards()
+        arguments = self._arguments()
         try:
-            runtime = Runtime(journal, policy=policy, profiles=profiles, guards=guards)
+            runtime = Runtime(journal, policy=policy, profiles=profiles, guards=guards, **arguments)
         except ConfigurationError as error:
             raise self.placed(error) from error
         credentials = self.data.get("credentials", {})
@@ -194,6 +196,23 @@ class Configuration:
 
         settings = read_settings(section, file=self.name, text=self.text, base=default_settings())
         return MemoryGuards(SystemClock(), settings)
+
+    def _arguments(self) -> dict[str, Any]:
+        """What `Runtime` takes for tools that say nothing: `repair` and `fixer`."""
+        from failwise.tools.declarations import REPAIR_MODES
+
+        section = self.data.get("arguments", {})
+        for key in section:
+            self.known(key, _ARGUMENTS, "arguments", key)
+        given = dict(section)
+        if "repair" in given and given["repair"] not in REPAIR_MODES:
+            told = " or ".join(f'"{mode}"' for mode in REPAIR_MODES)
+            raise self.error(
+                f"repair = {given['repair']!r}: write {told}", *("arguments", "repair")
+            )
+        if "fixer" in given:
+            given["fixer"] = self._function("arguments", "fixer", path=given["fixer"])
+        return given
 
     def _profiles(self) -> tuple[Path, ...]:
         section = self.data.get("profiles", {})

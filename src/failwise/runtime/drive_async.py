@@ -407,7 +407,7 @@ async def _ask(execution: Execution, step: Ask) -> Reply:
             if step.who == "fixer":
                 given = execution.fixer_arguments(step)
                 return execution.fixed(await _callback(execution.fixer, *given))
-            answer = await _callback(runtime.confirm, call.tool.name, step.repairs)
+            answer = await _callback(execution.confirm, call.tool.name, step.repairs)
             return Reply(answer is True)
     except execution.runtime.passthrough + call.tool.passthrough:
         raise

@@ -164,12 +164,18 @@ def _wait_for(execution: Execution, work: "Future[Any]", timeout: float) -> Answ
         raise
 
 
-def _callback(function: Any, *arguments: Any, timeout: float | None = None) -> Any:
-    """Call a user's function: async ones on the background loop, a limited one in a thread."""
+def _callback(
+    function: Any, *arguments: Any, timeout: float | None = None, goes_on: bool = False
+) -> Any:
+    """Call a user's function: async ones on the background loop, a limited one in a thread.
+
+    A coroutine that is not waited for any longer ends, so that a question is withdrawn; unless it
+    `goes_on`, since half a renewal may lose a credential.
+    """
     if not callable(function):
         return function
     if inspect.iscoroutinefunction(function):
-        return background.submit(function(*arguments)).result(timeout)
+        return _result(background.submit(function(*arguments)), timeout, goes_on)
     if timeout is None:
         answer = function(*arguments)
     else:
@@ -179,8 +185,17 @@ def _callback(function: Any, *arguments: Any, timeout: float | None = None) -> A
         async def finish() -> Any:
             return await answer
 
-        return background.submit(finish()).result(timeout)
+        return _result(background.submit(finish()), timeout, goes_on)
     return answer
+
+
+def _result(work: "Future[Any]", timeout: float | None, goes_on: bool) -> Any:
+    try:
+        return work.result(timeout)
+    except BaseException:
+        if not goes_on:
+            work.cancel()
+        raise
 
 
 def _refresh(execution: Execution, step: Refresh) -> bool:
@@ -193,7 +208,7 @@ def _refresh(execution: Execution, step: Refresh) -> bool:
     if lead:
         value, succeeded = None, False
         try:
-            value = _callback(credential.refresh, timeout=limit)
+            value = _callback(credential.refresh, timeout=limit, goes_on=True)
             execution.runtime._hide(value)
             succeeded = True
         except Exception as error:
@@ -224,7 +239,7 @@ def _ask(execution: Execution, step: Ask) -> Reply:
             given = execution.fixer_arguments(step)
             return execution.fixed(_callback(execution.fixer, *given, timeout=timeout))
         return Reply(
-            _callback(runtime.confirm, call.tool.name, step.repairs, timeout=timeout) is True
+            _callback(execution.confirm, call.tool.name, step.repairs, timeout=timeout) is True
         )
     except runtime.passthrough + call.tool.passthrough:
         raise

@@ -138,10 +138,16 @@ class Execution:
         if runtime.mode == "off":
             return runtime._judgement.bare(call)
         call.can_refresh = self.credential is not None and self.credential.refresh is not None
-        call.can_confirm = runtime.confirm is not None
+        call.can_confirm = self.confirm is not None
         call.repair_default = runtime.repair
         call.can_fix = (call.tool.fixer or runtime.fixer) is not None and call.repair != "off"
         return run_call(call, runtime._judgement.logic)
+
+    @property
+    def confirm(self) -> Callable[..., Any] | None:
+        """Whom to ask about a guess: the run's own user, else the runtime's."""
+        own = self.run.confirm
+        return self.runtime.confirm if own is None else own
 
     def close(self, machine: Machine, signal: BaseException) -> None:
         """Tell the machine that the call is over; keep its record. Nothing here blocks."""

@@ -1,6 +1,6 @@
 """`Run`: a chain of calls that share deadline, credentials and interruption."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -32,9 +32,11 @@ class Run:
         run_id: str,
         deadline: float | None,
         credentials: Mapping[str, Credential],
+        confirm: Callable[..., Any] | None = None,
     ) -> None:
         self.runtime, self.id, self.deadline = runtime, run_id, deadline
         self.credentials = credentials
+        self.confirm = confirm
         self.interrupted_by: ToolResult[Any] | None = None
         self._scope = ""
         self._upstream: tuple[str, str | None] = ("", None)

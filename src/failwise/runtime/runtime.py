@@ -124,12 +124,16 @@ class Runtime(Registry):
         *,
         deadline: Any = None,
         credentials: Mapping[str, Any] | None = None,
+        confirm: Callable[..., Any] | None = None,
     ) -> Run:
         """Begin a chain of calls. `id`: the job's own name, the same after a restart.
 
         `deadline` in seconds from now (or a timedelta). `credentials` of this run only: a value, a
-        function, or ``{"get": ..., "refresh": ...}`` by name; tenants are kept apart.
+        function, or ``{"get": ..., "refresh": ...}`` by name; tenants are kept apart. `confirm` is
+        asked in this run instead of the runtime's: where each run has a user of its own.
         """
+        if confirm is not None and not callable(confirm):
+            raise UsageError(f"confirm={confirm!r}: give a function of tool name, repairs")
         seconds = checked_deadline(deadline)
         outer = surroundings.get()
         until = None if seconds is None else self.clock.monotonic() + seconds
@@ -140,7 +144,7 @@ class Runtime(Registry):
             own[name] = credential(name, given, None, own=True)
             if not callable(given) and not isinstance(given, Mapping):
                 self._hide(given)
-        return Run(self, id or self._new_id("run"), until, own)
+        return Run(self, id or self._new_id("run"), until, own, confirm)
 
     @overload
     def call(
