@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from failwise.classify import classify_exception as classify_exception
     from failwise.classify import classify_text as classify_text
     from failwise.evidence.waits import parse_retry_after as parse_retry_after
-    from failwise.runtime.judgement import as_failure as as_failure
+    from failwise.runtime.meanings import as_failure as as_failure
     from failwise.runtime.run import Run as Run
     from failwise.runtime.runtime import Runtime as Runtime
     from failwise.tools import HttpTool as HttpTool
@@ -60,7 +60,7 @@ _WHERE = {
     "ToolResult": "failwise.vocabulary.result",
     "ToolSpec": "failwise.vocabulary.spec",
     "UsageError": "failwise.vocabulary.errors",
-    "as_failure": "failwise.runtime.judgement",
+    "as_failure": "failwise.runtime.meanings",
     "classify_exception": "failwise.classify",
     "classify_text": "failwise.classify",
     "parse_retry_after": "failwise.evidence.waits",

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, assert_never
 from failwise.runtime.background import in_thread
 from failwise.runtime.discretion import discreet_repairs
 from failwise.runtime.execution import Execution, LiveContext
-from failwise.runtime.judgement import plainly_good
+from failwise.runtime.glance import plainly_good
 from failwise.runtime.run import surroundings
 from failwise.vocabulary.errors import FailwiseError
 from failwise.vocabulary.kinds import StopReason

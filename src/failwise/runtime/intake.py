@@ -1,6 +1,6 @@
 """How a call is spelled: by name with a model's text, or from code with a function's arguments."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from failwise.vocabulary.errors import UsageError
@@ -17,7 +17,6 @@ def raw_of_name(
     tool: str,
     args: tuple[Any, ...],
     options: Mapping[str, Any],
-    plain: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> Spelled:
     """``call("search", raw, ...)``, or ``call("search", query="shoes")``."""
     if len(args) > 1:
@@ -31,7 +30,7 @@ def raw_of_name(
         )
     if args:
         return args[0], chosen
-    return chosen.get("raw", plain(rest)), chosen
+    return chosen.get("raw", _data(rest)), chosen
 
 
 def raw_of_function(
@@ -39,7 +38,6 @@ def raw_of_function(
     spec: ToolSpec,
     args: tuple[Any, ...],
     options: Mapping[str, Any],
-    plain: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> Spelled:
     """``call(search, query="shoes")``; a positional value belongs to the function's own parameter."""
     own: Any = ()
@@ -61,7 +59,7 @@ def raw_of_function(
         if len(args) > len(names):
             raise UsageError(f"{tool!r} takes at most {len(names)} positional arguments")
         rest = {**dict(zip(names, args, strict=False)), **rest}
-    return plain(rest), chosen
+    return _data(rest), chosen
 
 
 def one_of_many(item: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
@@ -83,3 +81,33 @@ def one_of_many(item: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
             return item[0], (), {**options, "raw": item[1]}
         return item[0], tuple(item[1:2]), options
     raise UsageError(f"call_many: {item!r} is not (tool, arguments[, call_id]) or a mapping")
+
+
+def _data(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments given from code as the JSON a model would write."""
+    return {name: _plain(value, 0) for name, value in arguments.items()}
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """A Python value as JSON data; what is not JSON becomes its text."""
+    kind = value.__class__
+    if kind in (str, int, float, bool) or value is None:
+        return value
+    if depth > 50:
+        raise UsageError("arguments nest deeper than 50 levels")
+    import dataclasses
+    import enum
+
+    if isinstance(value, enum.Enum):
+        return _plain(value.value, depth + 1)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, depth + 1) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _plain(dataclasses.asdict(value), depth + 1)
+    if hasattr(value, "model_dump"):
+        return _plain(value.model_dump(mode="json"), depth + 1)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value if isinstance(value, str | int | float) else str(value)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from failwise.policy.decide import TablePolicy
 from failwise.runtime.call import Logic, Reading
 from failwise.runtime.discretion import discreet, discreet_repairs, without_echoes
+from failwise.runtime.glance import plainly_good
+from failwise.runtime.meanings import as_tool_error
 from failwise.runtime.state import CallState
-from failwise.vocabulary.errors import ToolError, UsageError
+from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Category, Effect, FixBy, StopReason
 from failwise.vocabulary.ports import Policy
@@ -29,61 +31,6 @@ if TYPE_CHECKING:
     from failwise.runtime.runtime import Runtime
 
 logger = logging.getLogger("failwise")
-
-_SCALARS = frozenset({type(None), bool, int, float, bytes})
-"""Values that cannot hold a failure."""
-
-_MARKS = frozenset(
-    form
-    for word in """error errors err error_code error_msg error_message err_no err_code err_msg errno errcode
-    errmsg ok success is_success succeeded is_error code sub_code status status_code ret retcode ret_code
-    return_code result_code fault failed failure failures exception __type response response_metadata
-    jsonrpc s infocode invaliduser responses unprocessed_items failed_record_count has_errors user_errors
-    """.split()  # noqa: SIM905
-    for joined in (word.replace("_", ""),)
-    for camel in (word[:1] + word.title().replace("_", "")[1:],)
-    for form in (
-        word,
-        word.upper(),
-        joined,
-        joined.upper(),
-        joined.title(),
-        camel,
-        camel[:1].upper() + camel[1:],
-    )
-)
-"""Root keys, in the usual spellings, with one of which a body that says it failed is marked. A text
-(``message``, ``detail``) alone is none: a success needs two marks to be doubted."""
-
-
-def _wrapped(value: dict[Any, Any]) -> bool:
-    """A single wrapper key may hold the answer of an older API."""
-    for key in value:  # noqa: SIM110 - three times as fast as any() on the way of every good call
-        if key.__class__ is str and key[-8:] in _RESPONSE:
-            return True
-    return False
-
-
-_RESPONSE = frozenset({"response", "Response", "RESPONSE"})
-
-
-def plainly_good(value: Any) -> bool:
-    """Certainly a success at a glance: nothing at the root that could speak of a failure.
-
-    False means only that it must be looked at.
-    """
-    kind = value.__class__
-    if kind in _SCALARS:
-        return True
-    if kind is dict:
-        return _MARKS.isdisjoint(value) and (len(value) > 3 or not _wrapped(value))
-    if kind is list:
-        if not value:
-            return True
-        first = value[0]
-        return first.__class__ in _SCALARS or (first.__class__ is dict and plainly_good(first))
-    return False
-
 
 _DEBRIS = re.compile(r"functions\.([\w.-]{1,128})|(?:functions\.)?([\w.-]{1,128})\s?<[|｜].{0,200}")
 """Names as open models write them: ``functions.search``, ``search<|channel|>commentary``."""
@@ -191,10 +138,6 @@ class Judgement:
             return None
         repairs = differences(sent, reading.arguments)
         return (reading.arguments, repairs) if repairs else None
-
-    def plain(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments given from code as the JSON a model would write."""
-        return {name: _plain(value, 0) for name, value in arguments.items()}
 
     # Answers
 
@@ -388,49 +331,6 @@ def _fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
     return arguments_fingerprint(tool, arguments)
 
 
-def as_failure(
-    code: str,
-    *,
-    effect: Effect | str = Effect.UNKNOWN,
-    transient: bool | None = None,
-    retry_after: float | None = None,
-    message: str | None = None,
-) -> Callable[[BaseException], ToolError]:
-    """What an exception type means, for `Runtime.errors` and a tool's ``errors=``.
-
-    Without `message` the exception's own text is kept (redacted).
-    """
-    ToolError("", code=code, effect=effect)  # raises UsageError for what is not known
-
-    def meaning(error: BaseException) -> ToolError:
-        return ToolError(
-            str(error) if message is None else message,
-            code=code,
-            effect=effect,
-            transient=transient,
-            retry_after=retry_after,
-        )
-
-    return meaning
-
-
-def as_tool_error(meaning: Any, error: BaseException | None) -> ToolError:
-    """A mapped exception as the `ToolError` it stands for. Raises `UsageError` for another mapping."""
-    if isinstance(meaning, str):
-        return ToolError(str(error or ""), code=meaning)
-    if isinstance(meaning, ToolError):
-        return meaning
-    if callable(meaning):
-        if error is None:
-            return ToolError()
-        made = meaning(error)
-        if isinstance(made, ToolError):
-            return made
-    raise UsageError(
-        f"errors={{...: {meaning!r}}}: give as_failure(...), a code, or a function that makes a ToolError"
-    )
-
-
 def _only_said(evidence: "Evidence") -> bool:
     """Nothing but words speaks of this failure: no typed exception, no status or code of its own.
 
@@ -512,28 +412,3 @@ def _unrepaired(reading: Reading) -> Reading:
             },
         ),
     )
-
-
-def _plain(value: Any, depth: int) -> Any:
-    """A Python value as JSON data; what is not JSON becomes its text."""
-    kind = value.__class__
-    if kind in (str, int, float, bool) or value is None:
-        return value
-    if depth > 50:
-        raise UsageError("arguments nest deeper than 50 levels")
-    import dataclasses
-    import enum
-
-    if isinstance(value, enum.Enum):
-        return _plain(value.value, depth + 1)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(item, depth + 1) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _plain(dataclasses.asdict(value), depth + 1)
-    if hasattr(value, "model_dump"):
-        return _plain(value.model_dump(mode="json"), depth + 1)
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return value if isinstance(value, str | int | float) else str(value)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, overload
 
 from failwise.policy.table import checked_overrides
 from failwise.runtime.credentials import Credential, credential
-from failwise.runtime.judgement import as_tool_error
+from failwise.runtime.meanings import as_tool_error
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.result import Attempt, ToolResult
 from failwise.vocabulary.spec import ToolSpec

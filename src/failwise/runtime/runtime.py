@@ -287,7 +287,7 @@ class Runtime(Registry):
             if len(args) == 1 and (options.keys() == _CALL_ID or options.keys() <= OPTIONS):
                 raw = args[0]
             else:
-                raw, options = raw_of_name(tool, args, options, self._judgement.plain)
+                raw, options = raw_of_name(tool, args, options)
         else:
             name = self._name_of(tool)
             if name is None:
@@ -296,7 +296,7 @@ class Runtime(Registry):
                     "decorate it with @rt.tool or say rt.add(...)"
                 )
             spec = self._tools[name]
-            raw, options = raw_of_function(tool, spec, args, options, self._judgement.plain)
+            raw, options = raw_of_function(tool, spec, args, options)
         clock = self.clock
         now = clock.monotonic()
         outer = surroundings.get()
