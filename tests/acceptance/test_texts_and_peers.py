@@ -160,3 +160,21 @@ def test_e24_what_the_model_reads_after_a_502(rt: failwise.Runtime, server: Faul
     for text in (chinese, english):
         assert len(text) <= 900
         assert "<" not in text
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_only_a_read_goes_elsewhere_after_a_tls_failure(
+    rt: failwise.Runtime, server: FaultServer, read: bool
+) -> None:
+    """Where nobody knows who answers, a read may use another tool; a write stops."""
+
+    @rt.tool(read_only=read)
+    def other() -> str:
+        return "from elsewhere"
+
+    method = "GET" if read else "POST"
+    url = server.tls("expired", "/")
+    rt.add(failwise.HttpTool("fetch", method, url, ca_file=server.ca_file, fallback=["other"]))
+    result = rt.call_sync("fetch")
+    assert result.degraded_to == ("other" if read else None)
+    assert result.success is read

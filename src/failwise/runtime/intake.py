@@ -57,7 +57,7 @@ def raw_of_function(
 
         names = positional_names(tool)
         if len(args) > len(names):
-            raise UsageError(f"{tool!r} takes at most {len(names)} positional arguments")
+            raise UsageError(f"{spec.name} takes at most {len(names)} positional arguments")
         rest = {**dict(zip(names, args, strict=False)), **rest}
     return _data(rest), chosen
 
