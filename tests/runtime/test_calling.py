@@ -403,3 +403,20 @@ async def test_a_closed_runtime_opens_again(make: Make, clock: SteppingClock) ->
     await rt.aclose()
     assert (await rt.call("order", {"n": 2})).success
     assert len(rt.journal.rows("SELECT * FROM calls")) == 2
+
+
+async def test_a_result_names_its_upstream_and_the_model_that_asked(rt: Runtime) -> None:
+    """Good or bad, sync or async: the upstream as the guards count it, the run's model if it says one."""
+
+    @rt.tool(upstream="shop", read_only=True)
+    def look(number: int) -> int:
+        return 1 // number
+
+    with rt.run(model="small-1") as run:
+        good, bad = run.call_sync(look, number=1), await run.call(look, number=0)
+        run.model = "large-2"
+        later = await run.call(look, number=1)
+    assert [good.upstream, bad.upstream, later.upstream] == ["shop"] * 3
+    assert [good.model, bad.model, later.model] == ["small-1", "small-1", "large-2"]
+    loose = await rt.call(look, number=1)
+    assert (loose.upstream, loose.model) == ("shop", None)

@@ -107,6 +107,8 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
             "",
             None,
             None if call.extra is None else dict(call.extra),
+            ask.upstream,
+            call.model,
         )
         (runtime._journal or runtime.journal).put(result)
         if runtime._callbacks:

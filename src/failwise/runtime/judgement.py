@@ -304,7 +304,14 @@ class Judgement:
         error = error or expired
         if error is None:
             held = answer.value.value if hasattr(answer.value, "expects_json") else answer.value
-            return ToolResult(call.tool.name, True, held, call_id=call.call_id, run_id=call.run_id)
+            return ToolResult(
+                call.tool.name,
+                True,
+                held,
+                call_id=call.call_id,
+                run_id=call.run_id,
+                upstream=call.tool.upstream_name,
+            )
         from failwise.redaction import default
 
         failure = Failure(
@@ -322,6 +329,7 @@ class Judgement:
             stop_reason=StopReason.OBSERVED,
             call_id=call.call_id,
             run_id=call.run_id,
+            upstream=call.tool.upstream_name,
         )
 
 

@@ -20,11 +20,13 @@ class Run:
 
     `id` is the user's own name of the job and makes effects of the same job recognisable over
     restarts. `deadline` is monotonic seconds. After an interruption, later calls come back as
-    ``runtime.chain_aborted`` without being sent; `interrupted_by` tells the failed result.
+    ``runtime.chain_aborted`` without being sent; `interrupted_by` tells the failed result. `model`
+    names the chat model that asks for its calls; it may change on the way, and is kept on each result.
     """
 
     chain = True
     """Its calls belong together: a call id names one effect in it."""
+    model: str | None = None
 
     def __init__(
         self,

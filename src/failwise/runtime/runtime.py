@@ -125,12 +125,14 @@ class Runtime(Registry):
         deadline: Any = None,
         credentials: Mapping[str, Any] | None = None,
         confirm: Callable[..., Any] | None = None,
+        model: str | None = None,
     ) -> Run:
         """Begin a chain of calls. `id`: the job's own name, the same after a restart.
 
         `deadline` in seconds from now (or a timedelta). `credentials` of this run only: a value, a
         function, or ``{"get": ..., "refresh": ...}`` by name; tenants are kept apart. `confirm` is
-        asked in this run instead of the runtime's: where each run has a user of its own.
+        asked in this run instead of the runtime's: where each run has a user of its own. `model`
+        names the chat model that asks for the calls, for the records.
         """
         if confirm is not None and not callable(confirm):
             raise UsageError(f"confirm={confirm!r}: give a function of tool name, repairs")
@@ -144,7 +146,9 @@ class Runtime(Registry):
             own[name] = credential(name, given, None, own=True)
             if not callable(given) and not isinstance(given, Mapping):
                 self._hide(given)
-        return Run(self, id or self._new_id("run"), until, own, confirm)
+        run = Run(self, id or self._new_id("run"), until, own, confirm)
+        run.model = model
+        return run
 
     @overload
     def call(
@@ -326,6 +330,8 @@ class Runtime(Registry):
         )
         if deadline is not None:
             call.deadline = deadline
+        if run.model is not None:
+            call.model = run.model
         if tool.__class__ is str and tool != spec.name:
             call.written_name = tool
         if self.mode == "observe":

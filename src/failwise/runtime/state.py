@@ -280,6 +280,8 @@ class CallState:
             "",
             None if success and self.read_only else self.arguments,
             None if call.extra is None else dict(call.extra),
+            call.tool.upstream_name,
+            call.model,
         )
 
     def success(self, value: Any) -> ToolResult[Any]:

@@ -124,7 +124,8 @@ class ToolResult(Generic[T]):
 
     `suggested_action` and `stop_reason` say what to do next and why nothing more was tried.
     `retry_at` is epoch seconds, `duration_ms` the whole call with its waits, `timestamp` epoch
-    seconds when the call began. `extra` is the user's own. `retriable`: the same call may be sent
+    seconds when the call began. `upstream` is whom the tool calls, as the guards count it; `model` the
+    chat model that asked for the call, where its run names one. `extra` is the user's own. `retriable`: the same call may be sent
     again by whoever holds this result; `repairable`: other arguments may work. `verified`: a callback was asked whether it happened.
     `interrupts`: this failure stops the rest of its run (``run``), or those of its calls that need
     the same upstream and credential (``credential``).
@@ -139,6 +140,7 @@ class ToolResult(Generic[T]):
         "extra",
         "failure",
         "interrupts",
+        "model",
         "parent_id",
         "repairs",
         "retry_at",
@@ -148,6 +150,7 @@ class ToolResult(Generic[T]):
         "suggested_action",
         "timestamp",
         "tool_name",
+        "upstream",
         "value",
         "verified",
     )
@@ -173,6 +176,8 @@ class ToolResult(Generic[T]):
         interrupts: Interrupt = "",
         arguments: Mapping[str, Any] | None = None,
         extra: dict[str, Any] | None = None,
+        upstream: str = "",
+        model: str | None = None,
     ) -> None:
         self.tool_name = tool_name
         self.success = success
@@ -193,6 +198,8 @@ class ToolResult(Generic[T]):
         self.interrupts = interrupts
         self.arguments = arguments
         self.extra = extra if extra is not None else {}
+        self.upstream = upstream
+        self.model = model
 
     @property
     def sent(self) -> int:
@@ -261,6 +268,8 @@ class ToolResult(Generic[T]):
         return {
             "schema": 1,
             "tool_name": self.tool_name,
+            "upstream": self.upstream,
+            "model": self.model,
             "success": self.success,
             "value": self.value,
             "failure": failure.to_dict() if failure else None,
@@ -320,6 +329,8 @@ class ToolResult(Generic[T]):
             verified=data.get("verified"),
             interrupts=data.get("interrupts", ""),
             extra=dict(data.get("extra") or {}),
+            upstream=data.get("upstream") or "",
+            model=data.get("model"),
         )
 
     @classmethod

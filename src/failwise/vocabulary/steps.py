@@ -215,6 +215,8 @@ class Call:
 
     deadline: float | None = None
     parent_id: str | None = None
+    model: str | None = None
+    """The chat model that asked for this call, where its run names one."""
     observe = False
     truncated = False
     policy: Mapping[str, Any] | None = None
