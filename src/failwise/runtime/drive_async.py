@@ -11,6 +11,7 @@ from failwise.runtime.background import in_thread
 from failwise.runtime.discretion import discreet_repairs
 from failwise.runtime.execution import Execution, LiveContext
 from failwise.runtime.glance import plainly_good
+from failwise.runtime.lines import INFO, calls
 from failwise.runtime.run import surroundings
 from failwise.vocabulary.errors import FailwiseError
 from failwise.vocabulary.kinds import StopReason
@@ -35,6 +36,8 @@ from failwise.vocabulary.steps import (
     Settle,
     Wait,
 )
+
+logged = calls.isEnabledFor
 
 Log: TypeAlias = "list[tuple[float, Any]]"
 """What the machine was told so far: (monotonic time, reply)."""
@@ -111,7 +114,7 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
             call.model,
         )
         (runtime._journal or runtime.journal).put(result)
-        if runtime._callbacks:
+        if runtime._callbacks or logged(INFO):
             runtime._tell(result)
         return result
     log = [(began, None), (sent, leave), (now, answer)]

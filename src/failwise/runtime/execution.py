@@ -57,6 +57,15 @@ class LiveContext(CallContext):
         call = self._execution.call
         call.extra = {**(call.extra or {}), **facts}
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        observers = self._execution.runtime._observers
+        if not observers:
+            return {}
+        from failwise.runtime.observed import headers_of
+
+        return headers_of(observers)
+
     def __getattr__(self, name: str) -> Any:
         """Fill in everything at the first question."""
         execution, (attempt, timeout, key) = self._execution, self._given

@@ -52,8 +52,7 @@ def _land(runtime: "Runtime", key: str) -> None:
 async def shared_async(runtime: "Runtime", execution: Execution) -> ToolResult[Any]:
     import asyncio
 
-    from failwise.runtime.drive_async import drive
-
+    drive = runtime._drive or runtime._async_driver()
     key = execution.call.key
     flight, lead = _join(runtime, key, execution)
     if flight is None:
@@ -95,8 +94,7 @@ async def shared_async(runtime: "Runtime", execution: Execution) -> ToolResult[A
 
 
 def shared_sync(runtime: "Runtime", execution: Execution) -> ToolResult[Any]:
-    from failwise.runtime.drive_sync import drive_sync
-
+    drive_sync = runtime._drive_sync or runtime._sync_driver()
     key = execution.call.key
     flight, lead = _join(runtime, key, execution)
     if flight is None:

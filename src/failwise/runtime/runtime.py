@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from failwise.policy.table import checked_overrides
+from failwise.runtime import lines
 from failwise.runtime.clock import Clock, SystemClock
 from failwise.runtime.credentials import credential
 from failwise.runtime.discretion import discreet_repairs
@@ -21,7 +22,7 @@ from failwise.runtime.registry import Registry
 from failwise.runtime.run import LooseRun, Run, checked_deadline, surroundings
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.ports import Guards
+from failwise.vocabulary.ports import Guards, Observer
 from failwise.vocabulary.result import Attempt, ToolResult
 from failwise.vocabulary.spec import ToolSpec
 from failwise.vocabulary.steps import Answer, Call, Delegate
@@ -114,6 +115,8 @@ class Runtime(Registry):
         self._guards_made: Guards | None = guards
         self._plans: dict[str, Plan] = {}
         self._drive: Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]] | None = None
+        self._drive_sync: Callable[[Execution], ToolResult[Any]] | None = None
+        self._observers: list[Observer] = []
         _living.add(self)
 
     # Calling
@@ -223,11 +226,32 @@ class Runtime(Registry):
         return (self._drive or self._async_driver())(execution)
 
     def _async_driver(self) -> "Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]]":
-        """The asyncio driver, imported by the first async call."""
+        """The asyncio driver, imported by the first async call, under its observers' eyes."""
         from failwise.runtime.drive_async import drive
 
         self._drive = drive
-        return drive
+        for observer in self._observers:
+            from failwise.runtime.observed import observed_async
+
+            self._drive = observed_async(self._drive, observer)
+        return self._drive
+
+    def _sync_driver(self) -> "Callable[[Execution], ToolResult[Any]]":
+        """`_async_driver`, for the caller's thread."""
+        from failwise.runtime.drive_sync import drive_sync
+
+        self._drive_sync = drive_sync
+        for observer in self._observers:
+            from failwise.runtime.observed import observed_sync
+
+            self._drive_sync = observed_sync(self._drive_sync, observer)
+        return self._drive_sync
+
+    def observe(self, observer: Observer) -> Observer:
+        """Let an `Observer` (tracing, for instance) see each call begin and end, where it runs."""
+        self._observers.append(observer)
+        self._drive = self._drive_sync = None
+        return observer
 
     def _call_sync(
         self, tool: Any, args: tuple[Any, ...], options: dict[str, Any], run: Run | None
@@ -235,11 +259,9 @@ class Runtime(Registry):
         return self._driven_sync(self._begin(tool, args, options, run))
 
     def _driven_sync(self, execution: Execution) -> ToolResult[Any]:
-        from failwise.runtime.drive_sync import drive_sync
-
         if execution.run.chain and execution.shares:
             return shared_sync(self, execution)
-        return drive_sync(execution)
+        return (self._drive_sync or self._sync_driver())(execution)
 
     async def _call_many(self, calls: Sequence[Any], run: Run | None) -> list[ToolResult[Any]]:
         import asyncio
@@ -399,14 +421,10 @@ class Runtime(Registry):
         return guards
 
     async def _delegate(self, execution: Execution, step: Delegate) -> ToolResult[Any]:
-        from failwise.runtime.drive_async import drive
-
-        return await drive(self._child(execution, step))
+        return await (self._drive or self._async_driver())(self._child(execution, step))
 
     def _delegate_sync(self, execution: Execution, step: Delegate) -> ToolResult[Any]:
-        from failwise.runtime.drive_sync import drive_sync
-
-        return drive_sync(self._child(execution, step))
+        return (self._drive_sync or self._sync_driver())(self._child(execution, step))
 
     def _child(self, execution: Execution, step: Delegate) -> Execution:
         """A fallback: a call of its own in the same run, with its own key."""
@@ -430,12 +448,14 @@ class Runtime(Registry):
         if self.mode != "off":
             journal = self._journal
             (journal if journal is not None else self.journal).put(result)
-        if self._callbacks:
+        if self._callbacks or lines.calls.isEnabledFor(lines.INFO):
             self._tell(result)
         return result
 
     def _tell(self, result: ToolResult[Any]) -> None:
-        """Call back with a finished result."""
+        """Log a finished call where somebody listens, and call back with it."""
+        if lines.calls.isEnabledFor(lines.INFO):
+            lines.write(result)
         for callback in self._callbacks:
             try:
                 callback(result)

@@ -171,6 +171,12 @@ def _prepared(
         pool=cut(request.connect_timeout),
     )
     headers = [(name, value.encode("utf-8")) for name, value in request.headers.items()]
+    own = {name.lower() for name, _ in headers}
+    headers += [
+        (name, value.encode("utf-8"))
+        for name, value in context.headers.items()
+        if name.lower() not in own
+    ]
     return client.build_request(
         request.method,
         request.url,

@@ -4,13 +4,23 @@ One rule keeps sync and async alike: a port returns its answer, or a `concurrent
 where it may block. A sync driver asks `.result()`, an async one wraps it.
 """
 
+from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, Protocol
 
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.result import Attempt, Decision, ToolResult
 from failwise.vocabulary.spec import ToolSpec
-from failwise.vocabulary.steps import Admit, Admitted, Claim, Claimed, Refused, Release, Situation
+from failwise.vocabulary.steps import (
+    Admit,
+    Admitted,
+    Call,
+    Claim,
+    Claimed,
+    Refused,
+    Release,
+    Situation,
+)
 
 
 class Clock(Protocol):
@@ -46,6 +56,26 @@ class Guards(Protocol):
     def admit(self, step: Admit) -> "Admitted | Refused | Future[Admitted | Refused]": ...
 
     def release(self, step: Release) -> None: ...
+
+
+class Observer(Protocol):
+    """Told of each call's beginning and end, in the caller's own context: what tracing needs.
+
+    What `begin` sets in context variables holds inside the tool. What an observer raises is logged and
+    goes no further.
+    """
+
+    def begin(self, call: Call) -> Any:
+        """A call begins; what is given back comes again with its end."""
+        ...
+
+    def end(self, begun: Any, call: Call, result: ToolResult[Any] | None) -> None:
+        """It ended: with a result, or with None where a signal (a cancellation) came out of it."""
+        ...
+
+    def headers(self) -> Mapping[str, str]:
+        """What a request sent from this context should carry, such as ``traceparent``."""
+        ...
 
 
 class Policy(Protocol):

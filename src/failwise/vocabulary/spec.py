@@ -59,6 +59,11 @@ class CallContext:
         self._clock = clock
 
     @property
+    def headers(self) -> Mapping[str, str]:
+        """What a request of this call should carry for tracing, such as ``traceparent``."""
+        return {}
+
+    @property
     def remaining(self) -> float | None:
         """Seconds left for this attempt; None when there is no limit."""
         if self._until is None or self._clock is None:
