@@ -3,19 +3,25 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 CLIENTS ?= .venv-clients
+ENGINES ?= .venv-engines
+SERVERS ?= .venv-servers
 BIN := $(VENV)/bin
 PROFILES := src/failwise/profiles
 
-.PHONY: help setup demo test clients check lint types format bench scores clean
+.PHONY: help setup demo test clients engines servers check lint types format bench bench-guards bench-agent scores confidence clean
 
 help:
 	@echo "make demo    watch an agent's tool calls meet real faults"
 	@echo "make test    run the tests"
 	@echo "make clients run the tests that need some twenty client packages (a venv of their own)"
+	@echo "make engines run the tests on durable engines and databases (a venv of their own)"
+	@echo "make servers run the tests of the MCP proxy before public servers"
 	@echo "make check   lint, format, strict types, tests"
 	@echo "make format  put the code in form"
 	@echo "make bench   cost of a good call, of a claim (ratios)"
+	@echo "make bench-agent tasks of dependent calls under faults, three loops compared"
 	@echo "make scores  accuracy on the shared case files, where they are"
+	@echo "make confidence measure anew how often each rule is right"
 	@echo "make clean   remove what was installed and built"
 
 $(VENV)/.ready: pyproject.toml hatch_build.py
@@ -46,6 +52,26 @@ $(CLIENTS)/.ready: pyproject.toml
 clients: setup $(CLIENTS)/.ready
 	$(CLIENTS)/bin/python -m pytest tests/clients -W default
 
+# Real engines, brokers and databases, in processes of their own that are killed on the way.
+$(ENGINES)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install --quiet --editable '.[test,engines]'
+	@touch $@
+
+engines: setup $(ENGINES)/.ready
+	$(ENGINES)/bin/python -m pytest tests/engines -W default
+
+# Public MCP servers, and another client library. Without npm the two that come from there are skipped.
+$(SERVERS)/.ready: Makefile
+	$(PYTHON) -m venv $(SERVERS)
+	$(SERVERS)/bin/python -m pip install --quiet mcp-server-time mcp-server-fetch mcp-server-git fastmcp
+	-npm install --silent --no-audit --no-fund --prefix .servers \
+		@modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem
+	@touch $@
+
+servers: setup $(SERVERS)/.ready
+	FAILWISE_TEST_SERVERS=$(SERVERS)/bin $(BIN)/python -m pytest tests/servers
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,11 +86,21 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+bench-agent: setup
+	$(BIN)/python -m benchmarks.agent_tasks
+
 bench: setup
 	$(BIN)/python scripts/bench.py
+
+bench-guards: setup
+	$(BIN)/python scripts/bench_guards.py --outage
 
 scores: setup
 	$(BIN)/python scripts/scores.py
 
+# After any change of rules, profiles or labelled cases: what each rule's confidence is now.
+confidence: setup
+	$(BIN)/python scripts/measure_confidence.py
+
 clean:
-	rm -rf $(VENV) $(CLIENTS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled
+	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled

@@ -30,13 +30,25 @@ COMMANDS: Final = {
     "arguments": "read what a model sent for a tool, and repair what has one reading",
     "redact": "take secrets out of a text",
     "report": "count what a journal holds: rates, shares, latency, retries",
+    "clusters": "what fails, as few kinds: of a journal, or of any log file or stream",
+    "watch": "find new kinds of failure and spikes, for cron and CI",
+    "replay": "judge recorded failures by today's rules and policy, offline",
+    "export": "make a regression test of a recorded failure",
+    "import": "take over failures that were recorded elsewhere",
+    "journal": "look at a journal, move, export, import, prune and check it",
     "effects": "list effects that may have happened, and settle them",
+    "guards": "show what the fleet's guards know of each upstream: circuits, cool-downs, slots",
     "policy": "show each value of the policy in force, and where it comes from",
+    "rules": "text rules of your own: list, draft from a journal, check, accept",
+    "mcp": "stand between an MCP host and MCP servers",
     "profiles": "list, show, check, test and begin provider profiles",
+    "simulate": "play outages and storms with a fleet of agents on a virtual clock",
     "tls": "say what is wrong with a TLS peer",
     "codes": "the registry of codes: what each means and what cures it",
 }
 """The commands; each is the module of its name, imported only when it is asked for."""
+_MODULES: Final = {"import": "importing"}
+"""Commands whose name cannot be a module's."""
 
 _EPILOG: Final = """\
 exit codes: 0 ok · 1 a call failed, a goal was missed, something was found · 2 wrong usage or
@@ -97,7 +109,7 @@ def _run(argv: list[str]) -> int:
             formatter_class=_formatter,
         )
         if name == wanted:
-            module = importlib.import_module(f"failwise.cli.{name}")
+            module = importlib.import_module(f"failwise.cli.{_MODULES.get(name, name)}")
             module.add_arguments(command)
             command.set_defaults(main=module.main)
     try:

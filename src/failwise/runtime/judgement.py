@@ -27,7 +27,9 @@ from failwise.vocabulary.steps import Answer, AnyStep, Call, Invoke
 if TYPE_CHECKING:
     from failwise.arguments import ArgumentReader
     from failwise.classify import Classifier
+    from failwise.classify.advisor import Advisor
     from failwise.evidence.facts import Evidence
+    from failwise.journal.advice import AdviceBook
     from failwise.runtime.runtime import Runtime
 
 logger = logging.getLogger("failwise")
@@ -48,12 +50,14 @@ class Judgement:
         policy: Any,
         profiles: Sequence[Any],
         jitter: float | None,
-        advisor: Callable[[Failure], Any] | None = None,
+        advisor: "Callable[[Failure], Any] | Advisor | None" = None,
+        rules: Sequence[Any] = (),
     ) -> None:
         self._runtime = runtime
-        if advisor is not None and not callable(advisor):
+        if advisor is not None and not callable(advisor) and not hasattr(advisor, "advised"):
             raise UsageError(f"advisor={advisor!r}: give a function that takes a failure")
         self._advisor = advisor
+        self._rules = tuple(rules)
         self._profiles = tuple(profiles)
         self._readers: dict[str, ArgumentReader] = {}
         self._classifier: Classifier | None = None
@@ -63,7 +67,7 @@ class Judgement:
         self.logic = Logic(
             self.read, self.classify, self.fix, _fingerprint, self.policy, accept=self.accept
         )
-        if self._profiles:
+        if self._profiles or self._rules:
             self.classifier()
 
     # Arguments
@@ -91,9 +95,13 @@ class Judgement:
             from failwise.arguments import ArgumentReader
 
             reader = ArgumentReader(tool.schema, tool.name, redact=discreet)
-            if tool.name in self._runtime._tools:
+            if tool.name in self._runtime._tools or tool.kind == "client":
                 self._readers[tool.name] = reader
         return reader
+
+    def forget(self, name: str) -> None:
+        """A tool was taken away, or another one has its name now."""
+        self._readers.pop(name, None)
 
     def unknown(self, name: str) -> ToolSpec:
         """A stand-in for a tool that is not there: its calls end as ``model_output.unknown_tool``."""
@@ -154,15 +162,30 @@ class Judgement:
                 library = Profiles()
                 for path in self._profiles:
                     library.add(path)
-            advisor = None
-            if self._advisor is not None:
-                from failwise.classify.advisor import Advisor
+            rules = None
+            if self._rules:
+                from failwise.classify.own import OwnRules
 
-                advisor = Advisor(self._advisor)
+                rules = OwnRules.load(self._rules)
             made = self._classifier = Classifier(
-                library, now=self._runtime.clock.time, advisor=advisor
+                library, now=self._runtime.clock.time, advisor=self._asked(), rules=rules
             )
         return made
+
+    def _asked(self) -> "Advisor | None":
+        """The advisor, whose answers the journal keeps."""
+        given = self._advisor
+        if given is None:
+            return None
+        from failwise.classify.advisor import Advisor
+
+        advisor = given if isinstance(given, Advisor) else Advisor(given)
+        return advisor.remembering(self._advice_book)
+
+    def _advice_book(self) -> "AdviceBook":
+        from failwise.journal.advice import AdviceBook
+
+        return AdviceBook(self._runtime.journal)
 
     def classify(self, answer: Answer, call: Call, state: CallState) -> Failure | None:
         """What went wrong, or None. On success the answer's value becomes what its body holds."""
@@ -285,6 +308,8 @@ class Judgement:
             failure = replace(failure, exception=error)
             if failure.code in _BUGS and evidence.tool_error is None and evidence.inner is None:
                 logger.error("tool %s failed\n%s", call.tool.name, _redacted_traceback(error))
+        if evidence.text and self._runtime.journal.raw:
+            failure = replace(failure, raw=evidence.text)
         return failure
 
     # Off

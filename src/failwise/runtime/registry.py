@@ -1,16 +1,20 @@
 """What a runtime knows: its tools, credentials, meanings of exceptions, and who listens."""
 
 import contextlib
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from failwise.policy.table import checked_overrides
 from failwise.runtime.credentials import Credential, credential
+from failwise.runtime.dialects import wire_name
 from failwise.runtime.meanings import as_tool_error
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.result import Attempt, ToolResult
 from failwise.vocabulary.spec import ToolSpec
 from failwise.vocabulary.steps import Call
+
+if TYPE_CHECKING:
+    from failwise.tools.declared import Declarations
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,7 +24,10 @@ class Registry:
 
     def __init__(self) -> None:
         self._tools: dict[str, ToolSpec] = {}
+        self._declared: dict[str, ToolSpec] = {}
+        self._declarations: Declarations | None = None
         self._functions: dict[Any, str] = {}
+        self._wire_names: dict[str, str] = {}
         self._credentials: dict[str, Credential] = {}
         self._errors: dict[type[BaseException], Any] = {}
         self._callbacks: list[Callable[[ToolResult[Any]], Any]] = []
@@ -68,15 +75,43 @@ class Registry:
                 raise
         else:
             raise UsageError(f"add({tool!r}): give a function, an HttpTool or a ToolSpec")
-        if spec.name in self._tools and self._tools[spec.name] is not spec:
+        known = self._declared.get(spec.name)
+        if known is not None and known is not spec:
             raise UsageError(
                 f"a tool named {spec.name!r} is registered already: choose another name="
             )
-        self._check_cycles(spec)
-        checked_overrides(spec.policy)
-        self._tools[spec.name] = spec
+        self._declared[spec.name] = spec
+        try:
+            if self._declarations is not None:
+                spec = self._declarations.applied(spec)
+            self._check_cycles(spec)
+            checked_overrides(spec.policy)
+        except UsageError:
+            if known is None:
+                del self._declared[spec.name]
+            raise
+        spec = self._tools[spec.name] = self._equipped(spec)
+        wire = wire_name(spec.name)
+        if wire != spec.name:
+            self._wire_names[wire] = spec.name
         with contextlib.suppress(TypeError):  # what cannot be hashed is called by its name
             self._functions[tool] = spec.name
+        return spec
+
+    def declare(self, declarations: "Mapping[str, Mapping[str, Any]] | Declarations") -> None:
+        """Say what you know of tools that others make, by name or glob; before they are registered.
+
+        ``rt.declare({"pay_*": {"read_only": False, "timeout": 20}})``; of requests too, see
+        `failwise.connect.httpx`. It takes the place of what was declared so before. Raises
+        `ConfigurationError` for what cannot be meant.
+        """
+        from failwise.tools.declared import Declarations
+
+        given = isinstance(declarations, Declarations)
+        self._declarations = declarations if given else Declarations(declarations)  # type: ignore[assignment,arg-type]
+
+    def _equipped(self, spec: ToolSpec) -> ToolSpec:
+        """The tool as this runtime calls it."""
         return spec
 
     def _check_cycles(self, spec: ToolSpec) -> None:
@@ -147,6 +182,22 @@ class Registry:
     def tools(self) -> Mapping[str, ToolSpec]:
         """The registered tools by name."""
         return dict(self._tools)
+
+    def _named_on_the_wire(self, name: str) -> str:
+        """The tool's own name, where providers were given another one for it."""
+        return name if name in self._tools else self._wire_names.get(name, name)
+
+    def _chosen(self, names: Sequence[str] | None) -> list[ToolSpec]:
+        """The tools of these names, in this order; None: all."""
+        if names is None:
+            return list(self._tools.values())
+        for name in names:
+            if name not in self._tools:
+                raise UsageError(
+                    f"tools={names!r}: {name!r} is not registered; there are "
+                    f"{', '.join(sorted(self._tools)) or 'none'}"
+                )
+        return [self._tools[name] for name in names]
 
     def _name_of(self, tool: Any) -> str | None:
         """The name under which a function or a `ToolSpec` is registered here."""

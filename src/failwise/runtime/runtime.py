@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from failwise.policy.table import checked_overrides
 from failwise.runtime import lines
+from failwise.runtime.answering import Answering
 from failwise.runtime.clock import Clock, SystemClock
 from failwise.runtime.credentials import credential
 from failwise.runtime.discretion import discreet_repairs
@@ -20,6 +21,7 @@ from failwise.runtime.intake import OPTIONS, one_of_many, raw_of_function, raw_o
 from failwise.runtime.judgement import Judgement
 from failwise.runtime.registry import Registry
 from failwise.runtime.run import LooseRun, Run, checked_deadline, surroundings
+from failwise.runtime.trouble import Memory
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.ports import Guards, Observer
@@ -30,7 +32,9 @@ from failwise.vocabulary.steps import Answer, Call, Delegate
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from failwise.classify.advisor import Advisor
     from failwise.journal.journal import Journal
+    from failwise.tools.declared import Declarations
 
 logger = logging.getLogger("failwise")
 
@@ -42,7 +46,7 @@ Repairs = Literal["confirm", "auto", "off"]
 _CALL_ID = {"call_id"}
 
 
-class Runtime(Registry):
+class Runtime(Registry, Answering):
     """Runs tools so that every call comes back as a `ToolResult`.
 
     `journal`: a path, a `Journal`, or ``":memory:"``; by default ``FAILWISE_JOURNAL``, else
@@ -56,9 +60,16 @@ class Runtime(Registry):
     asked once, with (tool name, arguments, failure), where an upstream refused the arguments and no
     fix follows from the refusal; it gives corrected arguments, or None. `advisor`: asked once per
     fingerprint about failures that no rule knows, beside the calls; the code it gives (or None)
-    labels later ones and makes no effect safe. `guards`: another implementation of the
-    `Guards` port. `lease`: seconds after which a claim without news counts as unknown.
-    `jitter` overrides the policy's (0: exact delays). `clock` injects time.
+    labels later ones and makes no effect safe (an `Advisor` sets its bounds). `rules`: files of text
+    rules of one's own, which win over the package's. `guards`: where the
+    guards count: ``"memory"``, the URL of a Redis or Valkey server for a fleet (``redis://``,
+    ``rediss://``, ``valkey://``, ``unix://``; by default ``FAILWISE_GUARDS``), or another
+    implementation of the `Guards` port. `lease`: seconds after which a claim without news counts as unknown.
+    `jitter` overrides the policy's (0: exact delays). `clock` injects time. `tls_probe`: after a
+    certificate fault of which a tool's own client kept nothing, connect once beside the call (at most
+    2 s, nothing is sent, nothing repeated) to see the certificate. `declarations`: what you know of tools
+    made elsewhere, by name or glob (``{"pay_*": {"read_only": False, "timeout": 20}}``); they win over
+    what the tools say of themselves.
 
     Nothing is opened before the first call. One runtime serves threads, several loops and forks.
     Raises `UsageError` for options that cannot work.
@@ -74,16 +85,22 @@ class Runtime(Registry):
         confirm: Callable[..., Any] | None = None,
         repair: Repairs | None = None,
         fixer: Callable[..., Any] | None = None,
-        advisor: Callable[[Failure], Any] | None = None,
-        guards: Guards | None = None,
+        advisor: "Callable[[Failure], Any] | Advisor | None" = None,
+        rules: Sequence["str | os.PathLike[str]"] = (),
+        guards: "str | Guards | None" = None,
         profiles: Sequence["str | os.PathLike[str]"] = (),
         jitter: float | None = None,
         lease: float = 120.0,
         callback_timeout: float = 30.0,
         clock: Clock | None = None,
         on_progress: Callable[[float, str], None] | None = None,
+        tls_probe: bool = False,
+        declarations: "Mapping[str, Mapping[str, Any]] | Declarations | None" = None,
     ) -> None:
         super().__init__()
+        if declarations is not None:
+            self.declare(declarations)
+        self._tls_probe = tls_probe
         if mode not in (None, "act", "observe", "off"):
             raise UsageError(f"mode={mode!r}: say 'act', 'observe' or 'off'")
         self.mode: Mode = mode or "act"
@@ -110,14 +127,22 @@ class Runtime(Registry):
         self._prefix = os.urandom(6).hex()
         self._counter = itertools.count(1)
         self._loose = LooseRun(self, f"session-{self._prefix}", None, {})
-        self._judgement = Judgement(self, policy, profiles, jitter, advisor)
+        self._judgement = Judgement(self, policy, profiles, jitter, advisor, rules)
         self._judgement.logic.heard = self._heard
-        self._guards_made: Guards | None = guards
+        self._guards_made: Guards | None = self._guards_given(guards)
         self._plans: dict[str, Plan] = {}
         self._drive: Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]] | None = None
         self._drive_sync: Callable[[Execution], ToolResult[Any]] | None = None
         self._observers: list[Observer] = []
+        self._memory = Memory()
         _living.add(self)
+
+    def _equipped(self, spec: ToolSpec) -> ToolSpec:
+        if not self._tls_probe or self.mode == "off":
+            return spec
+        from failwise.runtime.probing import probing
+
+        return probing(spec, lambda: self._judgement.classifier())
 
     # Calling
 
@@ -220,6 +245,9 @@ class Runtime(Registry):
     ) -> Coroutine[Any, Any, ToolResult[Any]]:
         return self._driven(self._begin(tool, args, options, run))
 
+    def _where(self) -> tuple["Runtime", Run | None]:
+        return self, None
+
     def _driven(self, execution: Execution) -> Coroutine[Any, Any, ToolResult[Any]]:
         if execution.run.chain and execution.shares:
             return shared_async(self, execution)
@@ -246,6 +274,18 @@ class Runtime(Registry):
 
             self._drive_sync = observed_sync(self._drive_sync, observer)
         return self._drive_sync
+
+    def replace(self, spec: ToolSpec) -> None:
+        """Register a tool in the place of one that may be there: its server changed it."""
+        self.discard(spec.name)
+        self.add(spec)
+
+    def discard(self, name: str) -> None:
+        """Forget a tool. Calls of it that are under way go on."""
+        self._tools.pop(name, None)
+        self._declared.pop(name, None)
+        self._plans.pop(name, None)
+        self._judgement.forget(name)
 
     def observe(self, observer: Observer) -> Observer:
         """Let an `Observer` (tracing, for instance) see each call begin and end, where it runs."""
@@ -277,10 +317,12 @@ class Runtime(Registry):
             raise
 
     def _call_many_sync(self, calls: Sequence[Any], run: Run | None) -> list[ToolResult[Any]]:
+        return self._drive_many_sync(self._begin_many(calls, run))
+
+    def _drive_many_sync(self, begun: Sequence[Execution]) -> list[ToolResult[Any]]:
         import contextvars
         from concurrent.futures import ThreadPoolExecutor
 
-        begun = self._begin_many(calls, run)
         if len(begun) < 2:
             return [self._driven_sync(execution) for execution in begun]
         # Threads of their own: in the tools' pool, calls could wait for the very threads they hold.
@@ -304,6 +346,7 @@ class Runtime(Registry):
         run: Run | None,
         *,
         parent: Call | None = None,
+        plan: Plan | None = None,
     ) -> Execution:
         """A call as data, with what belongs to it."""
         raw: Any
@@ -316,12 +359,15 @@ class Runtime(Registry):
                 raw, options = raw_of_name(tool, args, options)
         else:
             name = self._name_of(tool)
-            if name is None:
+            if name is not None:
+                spec = self._tools[name]
+            elif isinstance(tool, ToolSpec) and tool.kind != "tool":
+                spec = tool  # a chat model, or a client's requests: none that a model may call
+            else:
                 raise UsageError(
                     f"{getattr(tool, '__qualname__', tool)!r} is not a tool of this runtime: "
                     "decorate it with @rt.tool or say rt.add(...)"
                 )
-            spec = self._tools[name]
             raw, options = raw_of_function(tool, spec, args, options)
         clock = self.clock
         now = clock.monotonic()
@@ -364,7 +410,7 @@ class Runtime(Registry):
             call.truncated = bool(options.get("truncated", False))
             call.policy = checked_overrides(options.get("policy"))
             call.extra = options.get("extra")
-        plan = self._plans.get(spec.name) or self._plan(spec)
+        plan = plan or self._plans.get(spec.name) or self._plan(spec)
         return Execution(self, call, run, plan)
 
     def _new_id(self, kind: str) -> str:
@@ -408,6 +454,14 @@ class Runtime(Registry):
         """This process in claims."""
         return f"{self._prefix}-{os.getpid()}"
 
+    def _guards_given(self, given: "str | Guards | None") -> Guards | None:
+        place = os.environ.get("FAILWISE_GUARDS") or None if given is None else given
+        if not isinstance(place, str):
+            return place
+        from failwise.guards import guards_at
+
+        return guards_at(place, self.clock, server_time=isinstance(self.clock, SystemClock))
+
     @property
     def _guards(self) -> Guards:
         guards = self._guards_made
@@ -419,6 +473,18 @@ class Runtime(Registry):
                     self._guards_made = MemoryGuards(self.clock)
                 guards = self._guards_made
         return guards
+
+    def upstreams(self) -> list[dict[str, Any]]:
+        """For people: what the guards know of each upstream and credential now, trouble first.
+
+        Rows with ``upstream``, ``credential``, ``circuit``, ``opens_in`` (seconds), ``quota``,
+        ``cool_down`` (seconds left), ``in_flight``, ``waiting`` and more; empty where guards of
+        one's own do not tell. With a server for the guards it is the fleet's state, and asking
+        blocks for a few round trips.
+        """
+        statistics = getattr(self._guards, "statistics", None)
+        rows: list[dict[str, Any]] = statistics() if callable(statistics) else []
+        return rows
 
     async def _delegate(self, execution: Execution, step: Delegate) -> ToolResult[Any]:
         return await (self._drive or self._async_driver())(self._child(execution, step))
@@ -445,6 +511,11 @@ class Runtime(Registry):
             result.repairs = discreet_repairs(result.repairs)
         if result.failure is not None or execution.credential is not None or run.refusals:
             run.note(result, execution.call.tool.upstream_name, execution.identity)
+        execution.result = result
+        return self._keep(result)
+
+    def _keep(self, result: ToolResult[Any]) -> ToolResult[Any]:
+        """Record a result, also one that stands for a call that was never made."""
         if self.mode != "off":
             journal = self._journal
             (journal if journal is not None else self.journal).put(result)
@@ -509,7 +580,9 @@ class Runtime(Registry):
             await asyncio.get_running_loop().run_in_executor(None, self._journal.flush, timeout)
 
     def close(self) -> None:
-        """Flush and close the journal. A later call opens it again."""
+        """Flush and close the journal, and a connection to shared guards. A later call opens them."""
+        if self._guards_option is not self._guards_made:
+            getattr(self._guards_made, "close", lambda: None)()
         journal, self._journal = self._journal, None
         if journal is not None and not hasattr(self._journal_option, "claim"):
             journal.close()
