@@ -129,6 +129,12 @@ class Breaker:
         """Whoever sent the probe is gone (a fork): let another be sent."""
         self._probe = None
 
+    def stay_open(self, until: float) -> None:
+        """Others saw it open: open until then here too."""
+        if self.open_until is None or self.open_until < until:
+            self.openings = max(1, self.openings)
+            self.open_until, self._probe = until, None
+
     def _note(self, bit: int) -> None:
         self._bits = ((self._bits << 1) | bit) & self._mask
         if self._count < self._limits.sample:

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from failwise.guards.breaker import TOLERANCE, Breaker
 from failwise.guards.load import Load
+from failwise.guards.meaning import cost_of, meaning_of, told_to_all
 from failwise.guards.settings import GuardSettings, default_settings
 from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.kinds import Category
 from failwise.vocabulary.ports import Clock
 from failwise.vocabulary.steps import Admit, Admitted, Refused, Release
 
@@ -23,28 +23,6 @@ _Resolved: TypeAlias = list[tuple[Future[Verdict], Verdict]]
 
 _ADMITTED = Admitted()
 """The one leave that everybody is given: never written to."""
-
-_ILL = frozenset({Category.NETWORK, Category.SERVER})
-"""Categories that tell of an upstream's ill health."""
-
-_ANSWERS = frozenset(
-    {
-        Category.AUTH,
-        Category.BUSINESS,
-        Category.INVALID_REQUEST,
-        Category.MODEL_OUTPUT,
-    }
-)
-"""Categories in which a sound upstream said no. Repeating after one of them costs no budget."""
-
-_SOUND = frozenset(_ANSWERS - {Category.MODEL_OUTPUT} | {Category.RATE_LIMIT})
-"""Categories that prove the upstream was reached and answers."""
-
-_OURS = frozenset({"network.pool_timeout"})
-"""Codes below an ill category that arise on this side, and say nothing of the upstream."""
-
-_WAIT_TOLD_BY = frozenset({Category.RATE_LIMIT, Category.SERVER, Category.NETWORK})
-"""Categories whose told wait holds every caller."""
 
 
 class _Key:
@@ -96,8 +74,8 @@ class MemoryGuards:
 
         A refusal has the code ``runtime.cool_down`` (`wait` seconds, `hold` true: wait, ask again),
         ``runtime.circuit_open`` (`wait` seconds until a probe may go, at the latest),
-        ``runtime.retry_budget`` or ``runtime.concurrency`` (too many wait already; or `until` had
-        passed when the slot came free).
+        ``runtime.retry_budget`` (`wait` seconds until it is reckoned anew) or ``runtime.concurrency``
+        (too many wait already; or `until` had passed when the slot came free).
 
         Whoever gives up waiting cancels the future. Where `cancel()` answers False the leave was
         given at that very moment: it must be released like any other.
@@ -155,6 +133,39 @@ class MemoryGuards:
         # Outside the lock: a future's callbacks may come back to us.
         for future, verdict in resolved:
             future.set_result(verdict)
+
+    def learn(self, step: Release) -> None:
+        """Learn from a request for which others gave leave: no slot comes back."""
+        with self._lock:
+            now = self._monotonic()
+            key = self._keys.get((step.upstream, step.credential))
+            if key is None:
+                key = self._remember(step.upstream, step.credential, now)
+            if now >= key.load.turn:
+                key.load.turn_over(now)
+            self._hear(key, step, step.failure, key.settings.retries.success_gain)
+
+    def foresee(self, upstream: str, credential: str | None, held: float, opens: float) -> None:
+        """Take over what others know: seconds of cool-down left, seconds until a probe may go."""
+        with self._lock:
+            now = self._monotonic()
+            key = self._keys.get((upstream, credential))
+            if key is None:
+                key = self._remember(upstream, credential, now)
+            key.calm = False
+            key.held_until = max(key.held_until, now + held)
+            if opens > 0:
+                key.breaker.stay_open(now + opens)
+
+    def open_circuits(self) -> dict[str, float]:
+        """Upstreams whose circuit is open with some credential: seconds until a probe may go."""
+        with self._lock:
+            now = self._monotonic()
+            waits: dict[str, float] = {}
+            for (upstream, _), key in self._keys.items():
+                if not key.calm and key.breaker.state == "open":
+                    waits[upstream] = max(waits.get(upstream, 0.0), key.breaker.wait(now) or 0.0)
+            return waits
 
     def statistics(self) -> list[dict[str, Any]]:
         """For people: one row per upstream and credential, those in trouble first.
@@ -219,13 +230,12 @@ class MemoryGuards:
         if not load.in_flight:
             key.retries.clear()  # nothing is under way: whatever is left here was never released
         if step.attempt > 1:
-            cost = self._cost(key, step.failure)
-            transient = cost > 0 and not _throttled(step.failure)
+            cost, transient = cost_of(step.failure, key.settings.retries)
             crowded = load.crowded() if transient else None
             if crowded is None and cost > key.quota:
                 crowded = f"{key.quota} left of the quota, a retry costs {cost}"
             if crowded is not None:
-                return Refused("runtime.retry_budget", reason=crowded)
+                return Refused("runtime.retry_budget", max(0.0, load.turn - now), reason=crowded)
             key.quota -= cost
             key.retries.setdefault((step.run_id, step.attempt), []).append((cost, transient))
             if transient:
@@ -237,14 +247,6 @@ class MemoryGuards:
         if not key.calm:
             key.breaker.sent(step.run_id, step.attempt, now)
         return _ADMITTED
-
-    def _cost(self, key: _Key, failure: Failure | None) -> int:
-        retries = key.settings.retries
-        if failure is None:
-            return retries.transient_cost
-        if failure.category in _ANSWERS:
-            return 0
-        return retries.throttle_cost if _throttled(failure) else retries.transient_cost
 
     def _queue(self, key: _Key, step: Admit) -> "Refused | Future[Verdict]":
         load = key.load
@@ -280,27 +282,31 @@ class MemoryGuards:
 
     def _learn(self, key: _Key, step: Release, failure: Failure | None) -> None:
         """Everything but a clean first try of a healthy upstream."""
-        load, breaker = key.load, key.breaker
         gain = key.settings.retries.success_gain
         if step.attempt > 1:
             gain, transient = self._retry_ended(key, step)
-            load.retrying -= transient
-        now = self._monotonic()
-        if failure is None:
-            load.succeeded += 1
-            load.failures_in_row = 0
-            key.quota = min(key.quota + gain, key.settings.retries.capacity)
-            breaker.succeeded(step.run_id, step.attempt, now)
-        elif failure.category in _ILL and failure.code not in _OURS:
-            load.failed(step.attempt)
-            breaker.failed(step.run_id, step.attempt, now)
-        elif failure.category in _SOUND:
-            load.failures_in_row = 0
-            breaker.alive(step.run_id, step.attempt, now)
-        else:
-            breaker.unanswered(step.run_id, step.attempt)
-        told = failure.retry_after if failure is not None else None
-        if told is not None and told > 0 and failure and failure.category in _WAIT_TOLD_BY:
+            key.load.retrying -= transient
+        self._hear(key, step, failure, gain)
+
+    def _hear(self, key: _Key, step: Release, failure: Failure | None, gain: int) -> None:
+        """What an attempt's end says of the upstream, whoever gave leave for it."""
+        load, breaker, now = key.load, key.breaker, self._monotonic()
+        match meaning_of(failure):
+            case "good":
+                load.succeeded += 1
+                load.failures_in_row = 0
+                key.quota = min(key.quota + gain, key.settings.retries.capacity)
+                breaker.succeeded(step.run_id, step.attempt, now)
+            case "ill":
+                load.failed(step.attempt)
+                breaker.failed(step.run_id, step.attempt, now)
+            case "sound":
+                load.failures_in_row = 0
+                breaker.alive(step.run_id, step.attempt, now)
+            case _:
+                breaker.unanswered(step.run_id, step.attempt)
+        told = told_to_all(failure)
+        if told:
             until = now + min(told, key.settings.cool_down_limit)
             key.held_until = max(key.held_until, until)
             key.calm = False
@@ -366,10 +372,6 @@ class MemoryGuards:
         for key in self._keys.values():
             key.retries.clear()
             key.breaker.abandon_probe()
-
-
-def _throttled(failure: Failure | None) -> bool:
-    return failure is not None and failure.category is Category.RATE_LIMIT
 
 
 _living: "weakref.WeakSet[MemoryGuards]" = weakref.WeakSet()

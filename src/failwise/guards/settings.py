@@ -43,6 +43,18 @@ class BreakerLimits:
 
 
 @record
+class SharedLimits:
+    """How guards in a Redis or Valkey server are asked: see `defaults.toml` for each figure."""
+
+    slow: float
+    connect: float
+    probe: float
+    poll: float
+    lease: float
+    keep: float
+
+
+@record
 class GuardSettings:
     """All figures of the guards. `concurrency` is None where it is not limited.
 
@@ -55,6 +67,7 @@ class GuardSettings:
     concurrency: int | None
     waiting: int
     keys: int
+    shared: SharedLimits
     upstreams: Mapping[str, "GuardSettings"]
 
     def of(self, upstream: str) -> "GuardSettings":
@@ -89,6 +102,14 @@ _RANGES: Mapping[str, Mapping[str, tuple[float, float, bool]]] = {
     "cool_down": {"limit": (0, 31_536_000, False)},
     "concurrency": {"limit": (1, 1_000_000, True), "waiting": (0, 1_000_000, True)},
     "memory": {"keys": (1, 10_000_000, True)},
+    "shared": {
+        "slow": (0.001, 10, False),
+        "connect": (0.001, 60, False),
+        "probe": (0.01, 3600, False),
+        "poll": (0.001, 10, False),
+        "lease": (0.1, 3600, False),
+        "keep": (1, 31_536_000, False),
+    },
 }
 
 
@@ -184,6 +205,7 @@ class _Reader:
             concurrency=values["concurrency"]["limit"],
             waiting=values["concurrency"]["waiting"],
             keys=values["memory"]["keys"],
+            shared=SharedLimits(**values["shared"]),
             upstreams=base.upstreams if base is not None and not path else {},
         )
 
@@ -244,7 +266,7 @@ class _Reader:
 
 def _section_of(settings: GuardSettings, section: str) -> dict[str, Any]:
     match section:
-        case "retries" | "breaker":
+        case "retries" | "breaker" | "shared":
             part = getattr(settings, section)
             return {f.name: getattr(part, f.name) for f in fields(part)}
         case "cool_down":

@@ -85,14 +85,14 @@ def _tool(name: str, table: Any, folder: Path) -> ToolSpec:
     _read_schema_file(options, folder)
     for option in _IMPORTED:
         if option in options:
-            options[option] = _imported(option, options[option])
+            options[option] = imported(option, options[option])
     if "url" in options:
         _check_options(options, HttpTool.__init__, {"self", "name"})
         if isinstance(options.get("ca_file"), str):
             options["ca_file"] = str(folder / options["ca_file"])
         method, url = options.pop("method", "GET"), options.pop("url")
         return _made(lambda: HttpTool(name, method, url, **options).spec())
-    function = _imported("function", options.pop("function"))
+    function = imported("function", options.pop("function"))
     _check_options(options, function_tool, {"function", "name"})
     return _made(lambda: function_tool(function, name=name, **options))
 
@@ -141,7 +141,7 @@ def _read_schema_file(options: dict[str, Any], folder: Path) -> None:
         raise UsageError(f"schema_file {given!r} is no JSON: {error}") from error
 
 
-def _imported(option: str, path: Any) -> Any:
+def imported(option: str, path: Any) -> Any:
     """What an import path such as ``package.module:name`` names; it must be callable."""
     import importlib
 

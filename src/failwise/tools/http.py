@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from failwise.tools.answer import MAXIMUM_REDIRECTS, HttpAnswer, HttpRequest, is_json
+from failwise.tools.deadline import DeadlineHeader
+from failwise.tools.deadline import deadline_header as read_deadline_header
 from failwise.tools.declarations import check_schema, check_seconds, checked, fallback_names
 from failwise.tools.headers import (
     SECRET_HEADERS,
@@ -48,6 +50,8 @@ class HttpTool:
     body (POST, PUT, PATCH; a form, where `headers` say so).
 
     `idempotency_key` names the header, or ``body:field``, that carries the call's key.
+    `deadline_header` names the header that tells how long the caller will wait, with its unit where
+    that is not seconds (``"X-Timeout-Ms milliseconds"``); undeclared it is the `profile`'s, if any.
     `credential` names the credential whose value goes into `credential_header` as
     `credential_format` says. Times are in seconds: `connect_timeout`, `read_timeout` (between two
     pieces of the answer) and `write_timeout` for one step, `timeout` for an attempt as a whole.
@@ -63,6 +67,8 @@ class HttpTool:
     __slots__ = (
         "_body",
         "_body_takes_rest",
+        "_deadline",
+        "_deadline_of",
         "_default_arguments",
         "_headers",
         "_key_field",
@@ -96,6 +102,7 @@ class HttpTool:
         query: Mapping[str, Any] | None = None,
         body: Any = None,
         idempotency_key: str | None = None,
+        deadline_header: str | None = None,
         credential: str | None = None,
         credential_header: str = "Authorization",
         credential_format: str = "Bearer {}",
@@ -158,6 +165,10 @@ class HttpTool:
             body is None and self.method in _WITH_BODY
         )
         self._key_header, self._key_field = self._key_places(idempotency_key)
+        self._deadline: DeadlineHeader | None = None
+        if deadline_header is not None:
+            self._deadline = read_deadline_header(name, deadline_header)
+        self._deadline_of = profile if deadline_header is None else None
         self._named = {
             *self._url.path_names,
             *placeholders(self._query),
@@ -221,6 +232,8 @@ class HttpTool:
             url = f"{url}?{encoded(pairs)}"
         if self._key_header is not None and context.idempotency_key is not None:
             headers[self._key_header] = context.idempotency_key
+        if (self._deadline or self._deadline_of) and context.remaining is not None:
+            self._tell_deadline(headers, context.remaining)
         secrets: dict[str, str] = {}
         if self.credential is not None:
             secrets = credential_headers(
@@ -277,6 +290,18 @@ class HttpTool:
         from failwise.tools.send import send_async
 
         return await send_async(self.request(arguments, context), context)
+
+    def _tell_deadline(self, headers: dict[str, str], seconds: float) -> None:
+        """Say how long the caller waits, where nothing else was declared for that header."""
+        if self._deadline_of is not None:
+            from failwise.profiles import Profiles
+
+            profile, self._deadline_of = Profiles.default().get(self._deadline_of), None
+            if profile is not None and profile.deadline_header is not None:
+                self._deadline = read_deadline_header(self.name, profile.deadline_header)
+        header = self._deadline
+        if header is not None and header.name.lower() not in map(str.lower, headers):
+            headers[header.name] = header.value(seconds)
 
     def _key_places(self, key: str | None) -> tuple[str | None, str | None]:
         if key is None:

@@ -1,0 +1,601 @@
+"""`JournalConformance`: what every engine of the journal must do, as tests to inherit.
+
+    import pytest
+    pytest.register_assert_rewrite("failwise.testing.journal_conformance")
+    from failwise.testing import JournalConformance
+
+    class TestMine(JournalConformance):
+        def make_journal(self, **options):
+            return Journal("mine://somewhere/new", **options)
+
+A test that opens a second journal of the same place calls `again`.
+"""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from failwise.journal.journal import Journal
+from failwise.journal.reader import Filter, Reader, open_reader
+from failwise.journal.rollups import DAY, HOUR
+from failwise.testing.clock import SteppingClock
+from failwise.testing.journal_samples import (
+    START,
+    bad,
+    claim_of,
+    counted,
+    facts,
+    failure_of,
+    good,
+    many,
+    recovered,
+    with_secret,
+)
+from failwise.vocabulary.errors import UsageError
+from failwise.vocabulary.steps import Claimed
+
+_PATIENCE = 20.0
+
+
+class JournalConformance:
+    """Inherit it under a name that begins with ``Test``, and give `make_journal` and `again`."""
+
+    def make_journal(self, **options: Any) -> Journal:
+        """A journal at a place of its own that holds nothing; the test does not close it."""
+        raise NotImplementedError
+
+    def again(self, journal: Journal, **options: Any) -> Journal:
+        """Another journal at the place of `journal`, as another process would open it."""
+        raise NotImplementedError
+
+    def ask(self, journal: Journal, call: str, **options: Any) -> Claimed:
+        return journal.claim(claim_of(call, **options), "me", 60).result(_PATIENCE)
+
+    def filled(self, results: list[Any], **options: Any) -> Reader:
+        """A reader of a journal that holds these calls."""
+        journal = self.make_journal(**options)
+        for result in results:
+            journal.put(result)
+        assert journal.flush(_PATIENCE)
+        assert journal.dropped == 0
+        return open_reader(journal)
+
+    # Claims
+
+    def test_a_claim_is_granted_once_and_its_answer_kept(self) -> None:
+        """In flight while it is sent, done with its result after, for another process too."""
+        journal = self.make_journal()
+        other = self.again(journal)
+        assert self.ask(journal, "1").state == "granted"
+        second = self.ask(other, "1")
+        assert second.state == "in_flight"
+        assert second.wait is not None
+        assert 0 < second.wait <= 60
+        journal.settle(claim_of("1").key, "done", good("1"))
+        assert journal.flush(_PATIENCE)
+        third = self.ask(other, "1")
+        assert third.state == "done"
+        assert third.result is not None
+        assert (third.result.success, third.result.value, third.result.call_id) == (True, 1, "1")
+
+    def test_other_arguments_under_the_same_key_are_refused(self) -> None:
+        """The same call id never means two things."""
+        journal = self.make_journal()
+        self.ask(journal, "1")
+        assert self.ask(journal, "1", arguments="b").state == "conflict"
+
+    def test_the_same_effect_under_a_new_id_is_refused_while_open(self) -> None:
+        """Only within the run, only for the same arguments, only until it is settled."""
+        journal = self.make_journal()
+        self.ask(journal, "1")
+        journal.settle(claim_of("1").key, "unknown")
+        answer = self.ask(journal, "2")
+        assert (answer.state, answer.key) == ("open", claim_of("1").key)
+        assert self.ask(journal, "3", arguments="b").state == "granted"
+        assert self.ask(journal, "4", run="other").state == "granted"
+        assert open_reader(journal).settle(claim_of("1").key, "not_done").state == "unknown"
+        assert self.ask(journal, "2").state == "granted"
+
+    def test_calls_outside_of_any_run_have_nothing_in_common(self) -> None:
+        """Without a run there is no open effect of the run."""
+        journal = self.make_journal()
+        self.ask(journal, "1", run="")
+        journal.settle(claim_of("1", run="").key, "unknown")
+        assert self.ask(journal, "2", run="").state == "granted"
+
+    def test_a_lease_that_ran_out_is_an_unknown(self) -> None:
+        """Nobody needs to sweep; its holder can still say that it happened."""
+        clock = SteppingClock(START)
+        journal = self.make_journal(clock=clock)
+        self.ask(journal, "1")
+        clock.now += 61
+        assert self.ask(journal, "1").state == "unknown"
+        assert self.ask(journal, "2").state == "open"
+        reader = open_reader(journal)
+        (found,) = reader.open_effects(now=clock.time())
+        assert (found["tool"], found["owner"], found["arguments"]) == ("order", "me", {"what": "a"})
+        journal.settle(claim_of("1").key, "done", good())
+        assert self.ask(journal, "1").state == "done"
+        assert reader.open_effects(now=clock.time()) == []
+
+    def test_what_did_not_happen_may_be_claimed_again(self) -> None:
+        """An earlier holder, coming late, cannot free what somebody else is sending now."""
+        clock = SteppingClock(START)
+        journal = self.make_journal(clock=clock)
+        other = self.again(journal, clock=clock)
+        key = claim_of("1").key
+        self.ask(journal, "1")
+        clock.now += 61
+        other.resolve(key, "not_done")
+        assert self.ask(other, "1").state == "granted"
+        journal.settle(key, "not_done")
+        journal.settle(key, "unknown")
+        assert journal.flush(_PATIENCE)
+        assert self.ask(other, "1").state == "in_flight"
+        journal.settle(key, "done", good())
+        assert journal.flush(_PATIENCE)
+        other.settle(key, "not_done")
+        assert other.flush(_PATIENCE)
+        assert self.ask(other, "1").state == "done"
+
+    def test_a_person_cannot_overrule_what_is_known(self) -> None:
+        """Settling is for open effects; the message says why not."""
+        journal = self.make_journal()
+        reader = open_reader(journal)
+        key = claim_of("1").key
+        self.ask(journal, "1")
+        self._refused(reader, key, "not_done", "being sent")
+        journal.settle(key, "done")
+        self._refused(reader, key, "not_done", "is done")
+        self._refused(reader, "nothing", "done", "no effect")
+        assert self.ask(journal, "1").state == "done"
+
+    def _refused(self, reader: Reader, key: str, state: Any, told: str) -> None:
+        said = ""
+        try:
+            reader.settle(key, state)
+        except UsageError as error:
+            said = str(error)
+        assert told in said
+
+    def test_what_was_prevented_is_counted(self) -> None:
+        """Each answer that kept an effect from happening twice; waiting is none."""
+        journal = self.make_journal()
+        self.ask(journal, "1")
+        self.ask(journal, "1")
+        self.ask(journal, "1", arguments="b")
+        journal.settle(claim_of("1").key, "done")
+        self.ask(journal, "1")
+        reader = open_reader(journal)
+        assert reader.prevented() == [
+            {"state": "conflict", "calls": 1},
+            {"state": "done", "calls": 1},
+        ]
+        assert reader.prevented(by=("tool",)) == [{"tool": "order", "calls": 2}]
+        assert reader.prevented(until=1.0) == []
+
+    def test_claims_that_come_together_are_all_answered(self) -> None:
+        """Three hundred at once are granted; asked again, none is."""
+        journal = self.make_journal()
+        for expected in ("granted", "in_flight"):
+            futures = [journal.claim(claim_of(str(n), arguments=str(n))) for n in range(300)]
+            assert {future.result(_PATIENCE).state for future in futures} == {expected}
+
+    def test_of_many_that_claim_one_key_one_is_granted(self) -> None:
+        """Threads of two processes, mixed with settlements of other keys."""
+        journal = self.make_journal()
+        other = self.again(journal)
+
+        def ask(number: int) -> str:
+            asked = (journal, other)[number % 2]
+            asked.settle(claim_of(f"other-{number}").key, "unknown")
+            return self.ask(asked, str(number // 8)).state
+
+        with ThreadPoolExecutor(8) as pool:
+            states = list(pool.map(ask, range(160)))
+        for key in range(20):
+            assert sorted(states[key * 8 : key * 8 + 8]) == ["granted", *["in_flight"] * 7]
+
+    def test_claim_and_settlement_that_come_together_count_in_their_order(self) -> None:
+        """A settlement right after its claim, a claim right after that."""
+        journal = self.make_journal()
+        first = journal.claim(claim_of("1"))
+        assert first.result(_PATIENCE).state == "granted"
+        ready = threading.Barrier(2)
+
+        def settle() -> None:
+            ready.wait()
+            journal.settle(claim_of("1").key, "not_done")
+
+        thread = threading.Thread(target=settle)
+        thread.start()
+        ready.wait()
+        thread.join()
+        assert self.ask(journal, "1").state == "granted"
+
+    def test_texts_of_every_kind_can_be_claimed(self) -> None:
+        """A NUL, half a surrogate pair, quotes and Chinese in every id."""
+        journal = self.make_journal()
+        for odd in ("a\0b", "\ud800", "'; DROP TABLE claims; --", "订单", "%s ? $1"):
+            assert self.ask(journal, odd, run=odd, tool=odd).state == "granted"
+            assert self.ask(journal, odd, run=odd, tool=odd).state == "in_flight"
+
+    # Records
+
+    def test_a_good_call_is_one_row(self) -> None:
+        """Who, what, when, how long; nothing of its arguments, no attempts."""
+        (call,) = self.filled([good(model="m-1")]).calls()
+        wanted = {
+            "tool": "search",
+            "call_id": "c1",
+            "run_id": "run",
+            "started": START,
+            "success": True,
+            "sent": 1,
+            "duration_ms": 12.5,
+            "upstream": "api.example",
+            "model": "m-1",
+            "failed_attempts": 0,
+            "arguments": None,
+            "failure": None,
+        }
+        assert {name: call[name] for name in wanted} == wanted
+
+    def test_a_failure_keeps_what_a_person_needs(self) -> None:
+        """The failure as data, its attempts with each decision and its reason, its arguments."""
+        reader = self.filled([bad()])
+        call = reader.call("c2")
+        assert call is not None
+        assert (call["success"], call["code"], call["action"]) == (
+            False,
+            "network.read_timeout",
+            "ask_model",
+        )
+        assert call["arguments"] == {"query": "shoes"}
+        assert call["failure"]["details"] == {"limit": 10}
+        assert call["body_length"] == 2_000
+        assert 0 < call["fed_length"] <= 900
+        assert call["waited_ms"] == 1_000
+        first, second = call["attempts"]
+        assert (first["action"], first["delay"], first["reason"]) == (
+            "retry_backoff",
+            1.0,
+            "a read may be repeated",
+        )
+        assert (second["number"], second["action"], second["fingerprint"]) == (
+            2,
+            None,
+            "print-network.read_timeout",
+        )
+        assert reader.call("nothing") is None
+
+    def test_an_odd_record_never_costs_the_others(self) -> None:
+        """Text that is no text, numbers out of range, moments that are none: the rest is written."""
+        odd: list[dict[str, Any]] = [
+            {"call_id": "\ud800"},
+            {"call_id": "a\0b", "arguments": {"\0": "\0"}},
+            {"run_id": "\udcff", "arguments": {"\ud800": "\udfff"}},
+            {"arguments": {"n": 10**400, "when": object(), "bytes": b"\xff"}},
+            {"arguments": {"text": "x" * 500_000}},
+            {"parent_id": 10**30},
+            {"duration_ms": float("inf")},
+            {"timestamp": 0.0},
+            {"timestamp": 1e300},
+            {"timestamp": -5.0},
+            {"repairs": None},
+        ]
+        journal = self.make_journal()
+        for number, changes in enumerate(odd):
+            journal.put(good(f"before-{number}"))
+            journal.put(bad(f"odd-{number}", **changes))
+            journal.put(good(f"after-{number}"))
+            assert journal.flush(_PATIENCE)
+        kept = {call["call_id"] for call in open_reader(journal).calls(limit=1_000)}
+        for number in range(len(odd)):
+            assert {f"before-{number}", f"after-{number}"} <= kept
+        assert journal.written + journal.dropped == 3 * len(odd)
+
+    def test_pages_follow_each_other(self) -> None:
+        """Newest first, each call once, though many began at the same moment."""
+        reader = self.filled([good(f"c{n}", timestamp=START + n // 7) for n in range(100)])
+        pages: list[dict[str, Any]] = []
+        before = None
+        while page := reader.calls(before=before, limit=9):
+            pages += page
+            before = page[-1]["started"], page[-1]["id"]
+        assert len({call["call_id"] for call in pages}) == len(pages) == 100
+        moments = [call["started"] for call in pages]
+        assert moments == sorted(moments, reverse=True)
+        assert len(reader.calls(since=START + 1, until=START + 2)) == 7
+
+    def test_calls_can_be_found_by_whatever_they_have(self) -> None:
+        """Every field of a filter, alone and together, with one value and with several."""
+        results = many(300)
+        results[7].failure = results[7].failure or failure_of("server.internal")
+        reader = self.filled(results)
+        wanted: list[tuple[Filter, Any]] = [
+            (Filter(tool="pay"), lambda one: one.tool_name == "pay"),
+            (Filter(tool=("pay", "order")), lambda one: one.tool_name in ("pay", "order")),
+            (Filter(model="m-1", success=True), lambda one: one.model == "m-1" and one.success),
+            (Filter(category="network"), lambda one: facts(one)["category"] == "network"),
+            (Filter(success=False, asked=True), lambda one: not one.success and not one.parent_id),
+            (Filter(run="run-2"), lambda one: one.run_id == "run-2"),
+            (Filter(call_id="c9"), lambda one: one.call_id == "c9"),
+            (Filter(text="OF NETWORK"), lambda one: facts(one)["category"] == "network"),
+            (Filter(text="100%_"), lambda one: False),
+            (Filter(tool="o'r\"; --"), lambda one: False),
+        ]
+        del results[7]
+        for where, fits in wanted:
+            found = {call["call_id"] for call in reader.calls(where, limit=1_000)} - {"c7"}
+            assert found == {one.call_id for one in results if fits(one)}, where
+
+    def test_a_run_reads_in_order_with_its_attempts(self) -> None:
+        """Fallbacks too, oldest first."""
+        reader = self.filled(
+            [good("c1"), bad("c2", timestamp=START + 2), recovered("c3", timestamp=START + 1)]
+        )
+        calls = reader.run("run")
+        assert [(one["call_id"], len(one["attempts"])) for one in calls] == [
+            ("c1", 0),
+            ("c3", 2),
+            ("c2", 2),
+        ]
+        assert (calls[1]["told_waits"], calls[1]["waits_obeyed"]) == (1, 1)
+        assert reader.run("") == []
+
+    # Figures
+
+    def test_figures_equal_a_count_by_hand(self) -> None:
+        """For every grouping, over any stretch of time, whether the hours are whole or broken."""
+        results = many(500)
+        reader = self.filled(results)
+        groupings: list[tuple[Any, ...]] = [
+            (),
+            ("tool",),
+            ("upstream", "model"),
+            ("category",),
+            ("code", "asked"),
+            ("hour",),
+            ("day", "tool"),
+            ("run",),
+        ]
+        windows: list[tuple[float | None, float | None]] = [
+            (None, None),
+            (START + 1_234.5, None),
+            (START + 1_234.5, START + 2.5 * DAY),
+            (START + HOUR, START + 2 * HOUR),
+            (START + 100, START + 900),
+            (START + HOUR, START + 1.5 * HOUR),
+        ]
+        for since, until in windows:
+            within = [
+                one
+                for one in results
+                if (since is None or one.timestamp >= since)
+                and (until is None or one.timestamp < until)
+            ]
+            for by in groupings:
+                self._same(reader.figures(since, until, by), counted(within, by), by)
+
+    def test_figures_can_be_filtered(self) -> None:
+        """By what the rollups know, and by what only the calls know."""
+        results = many(500, seed=2)
+        reader = self.filled(results)
+        wheres: list[tuple[Filter, Any]] = [
+            (Filter(tool=("pay", "order"), asked=True),
+             lambda one: one.tool_name in ("pay", "order") and not one.parent_id),
+            (Filter(success=True, model="m-1"), lambda one: one.success and one.model == "m-1"),
+            (Filter(success=False, upstream="pay.example"),
+             lambda one: not one.success and one.upstream == "pay.example"),
+            (Filter(code="server.internal"), lambda one: facts(one)["code"] == "server.internal"),
+            (Filter(run="run-1", success=False),
+             lambda one: one.run_id == "run-1" and not one.success),
+        ]  # fmt: skip
+        for where, fits in wheres:
+            for by in ((), ("tool",), ("hour",)):
+                self._same(reader.figures(by=by, where=where), counted(results, by, fits), by)
+
+    def _same(
+        self,
+        found: list[dict[str, Any]],
+        wanted: dict[tuple[Any, ...], dict[str, Any]],
+        by: tuple[str, ...],
+    ) -> None:
+        by_group = {tuple(row[name] for name in by): row for row in found}
+        assert set(by_group) == set(wanted)
+        for group, counts in wanted.items():
+            assert {name: by_group[group][name] for name in counts} == counts, group
+
+    def test_attempts_fingerprints_and_cures_are_counted(self) -> None:
+        """How often a kind of failure was met, how often cured and by what, when first and last."""
+        reader = self.filled(
+            [
+                bad("c1", timestamp=START + 10),
+                bad("c2", timestamp=START + DAY),
+                bad("c3", "server.internal"),
+                recovered("c4"),
+                recovered("c5"),
+            ]
+        )
+        attempts = {row["code"]: (row["attempts"], row["cured"]) for row in reader.attempts()}
+        assert attempts == {
+            "network.read_timeout": (4, 0),
+            "server.internal": (2, 0),
+            "server.unavailable": (2, 2),
+        }
+        first, second = reader.fingerprints()
+        assert first == {
+            "fingerprint": "print-network.read_timeout",
+            "code": "network.read_timeout",
+            "category": "network",
+            "tool": "search",
+            "upstream": "api.example",
+            "provider": "",
+            "asked": 1,
+            "calls": 2,
+            "first_seen": START + 10,
+            "last_seen": START + DAY,
+        }
+        assert (second["fingerprint"], second["calls"]) == ("print-server.internal", 1)
+        assert [row["calls"] for row in reader.fingerprints(until=START + HOUR)] == [1, 1]
+        assert len(reader.fingerprints(by=("day",))) == 3
+        cures = {
+            (row["code"], row["action"]): (row["tried"], row["cured"]) for row in reader.cures()
+        }
+        assert cures == {
+            ("network.read_timeout", "retry_backoff"): (2, 0),
+            ("server.internal", "retry_backoff"): (1, 0),
+            ("server.unavailable", "retry_exact"): (2, 2),
+        }
+
+    def test_failures_are_read_newest_first(self) -> None:
+        """Only those, with all that clusters need, at most so many."""
+        results = many(200, seed=3)
+        reader = self.filled(results)
+        found = list(reader.failures())
+        wanted = sorted((one for one in results if not one.success), key=lambda one: -one.timestamp)
+        assert [one["call_id"] for one in found] == [one.call_id for one in wanted]
+        assert [one["call_id"] for one in reader.failures(limit=5)] == [
+            one.call_id for one in wanted[:5]
+        ]
+        assert all(one["fingerprint"] and one["failure"]["message"] for one in found)
+
+    def test_correction_rounds_are_counted_in_series(self) -> None:
+        """Wrong calls of one tool in one run, up to its next success."""
+        wrong = "model_output.invalid_json"
+        reader = self.filled(
+            [
+                bad("1", wrong, timestamp=START),
+                bad("2", wrong, timestamp=START + 1),
+                good("3", timestamp=START + 2),
+                bad("4", wrong, timestamp=START + 3),
+                good("5", timestamp=START + 4),
+                bad("6", wrong, timestamp=START + 5),
+                bad("7", wrong, timestamp=START, run_id="other"),
+            ]
+        )
+        assert reader.corrections() == (2, 2, 1.5)
+        assert reader.corrections(until=START) == (0, 0, 0.0)
+
+    def test_an_empty_journal_answers_with_nothing(self) -> None:
+        """Every question, before there is a first record."""
+        reader = open_reader(self.make_journal())
+        assert reader.figures(by=("tool",)) == reader.figures() == reader.calls() == []
+        assert reader.fingerprints() == reader.attempts() == reader.cures() == []
+        assert list(reader.failures()) == reader.open_effects() == reader.prevented() == []
+        assert reader.corrections() == (0, 0, 0.0)
+        assert reader.names() == {}
+
+    # Names, raw answers, borders, retention
+
+    def test_names_merges_splits_and_mutes_are_kept(self) -> None:
+        """What a person said stays until he says something else."""
+        reader = open_reader(self.make_journal())
+        reader.name(["f1", "f2"], "k1", "gateway 订单")
+        reader.merge(["f3"], "k1")
+        reader.mute(["f2", "f9"])
+        names = reader.names()
+        assert {one: names[one].cluster for one in names} == {
+            "f1": "k1",
+            "f2": "k1",
+            "f3": "k1",
+            "f9": "",
+        }
+        assert names["f3"].name == "gateway 订单"
+        assert (names["f2"].muted, names["f1"].muted) == (True, False)
+        reader.split(["f2"])
+        reader.mute(["f9"], muted=False)
+        names = reader.names()
+        assert (names["f2"].cluster, names["f2"].muted, names["f9"].muted) == ("f2", True, False)
+
+    def test_everything_kept_passes_the_border(self) -> None:
+        """No row of any table holds the secret."""
+        journal = self.make_journal(raw=True)
+        result, step = with_secret("hunter2hunter2")
+        self.ask_step(journal, step)
+        journal.settle(step.key, "done", result)
+        journal.put(result)
+        assert journal.flush(_PATIENCE)
+        kept = "".join(
+            str([tuple(row) for row in journal.rows(f"SELECT * FROM {table}")])  # noqa: S608
+            for table in ("calls", "attempts", "raw_answers", "claims", "prevented")
+        )
+        assert "planted" in kept
+        assert "hunter2" not in kept
+
+    def ask_step(self, journal: Journal, step: Any) -> Claimed:
+        return journal.claim(step).result(_PATIENCE)
+
+    def test_raw_answers_are_kept_only_where_they_are_asked_for(self) -> None:
+        """Off by default; redacted or as they are, cut to size, gone before the calls are."""
+        from dataclasses import replace
+
+        body = "password=hunter2hunter2 " + "x" * 300
+        failure = replace(failure_of("server.internal"), raw=body)
+        result = bad("c1")
+        result.attempts = (replace(result.attempts[0], failure=failure),)
+        clock = SteppingClock(START)
+        for raw, seen in ((False, None), (True, "password=["), ("as is", "hunter2")):
+            journal = self.make_journal(raw=raw, raw_bytes=200, raw_days=7, clock=clock)
+            journal.put(result)
+            reader = open_reader(journal)
+            answers = reader.raw_answers("c1")
+            if seen is None:
+                assert answers == []
+                continue
+            assert seen in answers[0]["body"]
+            assert (answers[0]["length"], len(answers[0]["body"])) == (2_000, 200)
+        clock.now += 8 * DAY
+        self.pruned(journal)
+        assert reader.raw_answers("c1") == []
+        assert reader.call("c1") is not None
+
+    def pruned(self, journal: Journal) -> None:
+        """Let the journal remove what is too old, all of it."""
+        while journal.prune():
+            pass
+
+    def test_old_and_surplus_calls_go_figures_and_open_claims_stay(self) -> None:
+        """By age and by number; an effect that may have happened is kept for a person."""
+        clock = SteppingClock(START)
+        journal = self.make_journal(
+            clock=clock, retention_days=30, retention_rows=100, figures_days=90
+        )
+        journal.put(bad("old", timestamp=START - 31 * DAY))
+        for number in range(150):
+            journal.put(good(f"c{number}", timestamp=START + number))
+        for call, arguments in (("1", "a"), ("2", "b")):
+            self.ask(journal, call, arguments=arguments)
+        journal.settle(claim_of("1").key, "done", good())
+        journal.settle(claim_of("2").key, "unknown")
+        self.pruned(journal)
+        reader = open_reader(journal)
+        calls = [call["call_id"] for call in reader.calls(limit=1_000)]
+        assert calls == [f"c{number}" for number in range(149, 49, -1)]
+        assert reader.cures() == []
+        assert [row["calls"] for row in reader.figures()] == [151]
+        clock.now += 31 * DAY
+        self.pruned(journal)
+        assert reader.calls() == []
+        assert [one["key"] for one in reader.open_effects(now=clock.time())] == [claim_of("2").key]
+        assert self.ask(journal, "1").state == "granted"
+        clock.now += 90 * DAY
+        self.pruned(journal)
+        assert reader.figures() == []
+
+    def test_two_writers_lose_and_double_nothing(self) -> None:
+        """Two processes' worth of records, put at the same time from several threads."""
+        journal = self.make_journal()
+        journals = (journal, self.again(journal))
+
+        def put(number: int) -> None:
+            for call in range(200):
+                journals[number % 2].put(good(f"{number}-{call}"))
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(put, range(4)))
+        assert all(one.flush(_PATIENCE) for one in journals)
+        reader = open_reader(journal)
+        assert len({call["call_id"] for call in reader.calls(limit=1_000)}) == 800
+        assert [row["calls"] for row in reader.figures()] == [800]
