@@ -17,18 +17,31 @@ from failwise.vocabulary.errors import ConfigurationError, UsageError
 from failwise.vocabulary.records import record
 
 if TYPE_CHECKING:
+    from failwise.classify.advisor import Advisor
     from failwise.guards import MemoryGuards
+    from failwise.guards.shared import ValkeyGuards
     from failwise.journal.journal import Journal
     from failwise.runtime.runtime import Runtime
+    from failwise.tools.declared import Declarations
     from failwise.vocabulary.spec import ToolSpec
 
 NAME: Final = "failwise.toml"
 _SIZE_LIMIT: Final = 10_000_000
 _SECTIONS: Final = (
-    "tools", "credentials", "policy", "guards", "arguments", "profiles", "redaction", "journal",
+    "tools", "declare", "credentials", "policy", "guards", "arguments", "classification", "advisor", "profiles",
+    "redaction", "journal", "telemetry", "tls",
 )  # fmt: skip
-_JOURNAL: Final = ("path", "retention_days", "retention_rows")
+_TELEMETRY: Final = ("opentelemetry", "content", "prometheus_port")
+_JOURNAL_PLACES: Final = ("path", "url", "env")
+_JOURNAL_CLAIMS: Final = ("claims", "claims_env")
+_JOURNAL_NUMBERS: Final = (
+    "retention_days", "retention_rows", "figures_days", "raw_days", "raw_bytes",
+)  # fmt: skip
+_JOURNAL: Final = (*_JOURNAL_PLACES, *_JOURNAL_CLAIMS, *_JOURNAL_NUMBERS, "raw")
+_GUARDS: Final = ("url", "env", "namespace")
 _ARGUMENTS: Final = ("repair", "fixer")
+_ADVISOR: Final = ("function", "below", "seconds", "per_hour")
+_TLS: Final = ("probe",)
 _CREDENTIAL: Final = ("env", "function", "refresh")
 
 
@@ -85,16 +98,20 @@ class Configuration:
 
         self._redaction()
         journal, policy = self._journal(), self.policy()
-        profiles, guards = self._profiles(), self._guards()
-        arguments = self._arguments()
+        profiles, guards = self._profiles(), self.guards()
+        options = {**self._arguments(), **self._tls()}
+        options |= {"rules": self.rules(), "advisor": self._advisor()}
         try:
-            runtime = Runtime(journal, policy=policy, profiles=profiles, guards=guards, **arguments)
+            runtime = Runtime(journal, policy=policy, profiles=profiles, guards=guards, **options)
         except ConfigurationError as error:
             raise self.placed(error) from error
         credentials = self.data.get("credentials", {})
         for name, table in credentials.items():
             self._credential(runtime, name, table)
-        for spec in self.tools():
+        declarations, own = self.declarations(), self.data.get("tools", {})
+        for made in self.tools():
+            # what a tool's own table says is meant of this very tool: it beats a glob
+            spec = declarations.applied(made, besides=own.get(made.name, ()))
             if spec.credential is not None and spec.credential not in credentials:
                 raise self.error(
                     f"[tools.{spec.name}]: there is no [credentials.{spec.credential}]: add it, "
@@ -102,15 +119,55 @@ class Configuration:
                     *("tools", spec.name, "credential"),
                 )
             runtime.add(spec)
+        runtime.declare(declarations)
+        self._telemetry(runtime)
         return runtime
+
+    def _telemetry(self, runtime: "Runtime") -> None:
+        """What tells the outside world of calls, as the ``[telemetry]`` section says."""
+        section = self.data.get("telemetry", {})
+        for key, value in section.items():
+            self.known(key, _TELEMETRY, "telemetry", key)
+            wanted = int if key == "prometheus_port" else bool
+            if type(value) is not wanted:
+                kind = "a port" if wanted is int else "true or false"
+                raise self.error(f"[telemetry] {key}: write {kind}", "telemetry", key)
+        if section.get("opentelemetry"):
+            from failwise.connect.opentelemetry import instrument
+
+            instrument(runtime, content=section.get("content", False))
+        if "prometheus_port" in section:
+            from failwise.connect.prometheus import Metrics
+
+            try:
+                Metrics(runtime).serve(section["prometheus_port"])
+            except (OSError, OverflowError) as error:
+                raise self.error(
+                    f"[telemetry] prometheus_port: cannot be used ({error})",
+                    "telemetry",
+                    "prometheus_port",
+                ) from error
+
+    def declarations(self) -> "Declarations":
+        """What the ``[declare."NAME or GLOB"]`` tables say of tools, and requests, made elsewhere."""
+        from failwise.tools.declared import Declarations
+
+        tables = self.data.get("declare", {})
+        if tables:
+            self._importable()
+        return Declarations(tables, at=self.error)
+
+    def _importable(self) -> None:
+        """Functions beside the file are found."""
+        folder = str(self.folder.resolve())
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
 
     def tools(self) -> "list[ToolSpec]":
         """The tools of the ``[tools.NAME]`` tables."""
         from failwise.tools import tools_from_config
 
-        folder = str(self.folder.resolve())
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
+        self._importable()
         return tools_from_config(self.data.get("tools", {}), file=self.name)
 
     def policy(self) -> Any:
@@ -175,27 +232,93 @@ class Configuration:
             return None
         for key in section:
             self.known(key, _JOURNAL, "journal", key)
-        place = section.get("path")
-        path = self.path("journal", "path") if place not in (None, ":memory:") else place
-        kept = {key: value for key, value in section.items() if key != "path"}
-        if not kept and path != ":memory:":
-            return path
+        place = self._journal_place(section, _JOURNAL_PLACES)
+        claims = self._journal_place(section, _JOURNAL_CLAIMS)
+        kept = {key: section[key] for key in _JOURNAL_NUMBERS if key in section}
+        raw = section.get("raw", False)
+        if raw not in (True, False, "redacted", "as is"):
+            raise self.error(
+                f'raw = {raw!r}: write true, false or "as is" (not redacted)', "journal", "raw"
+            )
+        if not kept and not raw and claims is None and isinstance(place, Path):
+            return place
         from failwise.journal.journal import Journal
 
         for key, value in kept.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
                 raise self.error(f"{key} = {value!r}: write a number above 0", "journal", key)
-        return Journal(path, **kept)
+        try:
+            return Journal(place, claims=claims, raw=raw, **kept)
+        except ConfigurationError:
+            raise
+        except UsageError as error:
+            raise self.error(str(error), "journal") from error
 
-    def _guards(self) -> "MemoryGuards | None":
+    def _journal_place(self, section: Any, keys: "tuple[str, ...]") -> "Path | str | None":
+        """A path, counted from the file's folder, or a URL: as it stands, or in a variable."""
+        given = [key for key in keys if key in section]
+        if len(given) > 1:
+            raise self.error(
+                f"[journal]: {' and '.join(given)} exclude each other", "journal", given[1]
+            )
+        if not given:
+            return None
+        (key,) = given
+        value = section[key]
+        if not isinstance(value, str) or not value:
+            raise self.error(
+                f"{key} = {value!r}: write a {'path' if key == 'path' else 'text'}", "journal", key
+            )
+        if key.endswith("env"):
+            found = os.environ.get(value)
+            if not found:
+                raise self.error(f"{key}: the variable {value} is not set", "journal", key)
+            return found
+        if value == ":memory:" or "://" in value:
+            return value
+        return self.path("journal", key)
+
+    def guards(self) -> "MemoryGuards | ValkeyGuards | None":
+        """The guards of the ``[guards]`` section; None where it says nothing of them."""
         section = self.data.get("guards")
         if section is None:
             return None
-        from failwise.guards import MemoryGuards, default_settings, read_settings
+        from failwise.guards import default_settings, guards_at, read_settings
         from failwise.runtime.clock import SystemClock
 
-        settings = read_settings(section, file=self.name, text=self.text, base=default_settings())
-        return MemoryGuards(SystemClock(), settings)
+        figures = {key: value for key, value in section.items() if key not in _GUARDS}
+        settings = read_settings(figures, file=self.name, text=self.text, base=default_settings())
+        place = section.get("url")
+        for key in _GUARDS:
+            if key in section and (not isinstance(section[key], str) or not section[key]):
+                raise self.error(f"{key} = {section[key]!r}: write a text", "guards", key)
+        if "env" in section:
+            if place is not None:
+                raise self.error("[guards]: url and env exclude each other", "guards", "env")
+            place = os.environ.get(section["env"])
+            if not place:
+                raise self.error(
+                    f"[guards]: the environment has no {section['env']!r}: export it first, such as "
+                    "rediss://user:password@host:6379/0",
+                    *("guards", "env"),
+                )
+        place = place or os.environ.get("FAILWISE_GUARDS") or None
+        namespace = section.get("namespace", "failwise")
+        try:
+            return guards_at(place, SystemClock(), settings, namespace=namespace)
+        except UsageError as error:
+            where = next((key for key in ("env", "url") if key in section), "namespace")
+            raise self.error(f"[guards]: {error}", "guards", where) from error
+
+    def _tls(self) -> dict[str, Any]:
+        """What `Runtime` takes of the ``[tls]`` section."""
+        section = self.data.get("tls", {})
+        for key in section:
+            self.known(key, _TLS, "tls", key)
+        probe = section.get("probe", False)
+        if not isinstance(probe, bool):
+            raise self.error(f"[tls] probe = {probe!r}: write true or false", "tls", "probe")
+        return {"tls_probe": probe}
 
     def _arguments(self) -> dict[str, Any]:
         """What `Runtime` takes for tools that say nothing: `repair` and `fixer`."""
@@ -215,20 +338,42 @@ class Configuration:
         return given
 
     def _profiles(self) -> tuple[Path, ...]:
-        section = self.data.get("profiles", {})
-        for key in section:
-            self.known(key, ("paths",), "profiles", key)
-        paths = section.get("paths", [])
+        return self._paths("profiles", "paths", 'files or folders, such as ["profiles"]')
+
+    def rules(self) -> tuple[Path, ...]:
+        """The files of one's own text rules."""
+        return self._paths("classification", "rules", 'files, such as ["rules.toml"]')
+
+    def _paths(self, section: str, key: str, told: str) -> tuple[Path, ...]:
+        """The paths of a section that has nothing else: each exists."""
+        table = self.data.get(section, {})
+        for name in table:
+            self.known(name, (key,), section, name)
+        paths = table.get(key, [])
         if not _are_texts(paths):
-            raise self.error(
-                'paths: write a list of files or folders, such as ["profiles"]',
-                *("profiles", "paths"),
-            )
+            raise self.error(f"{key}: write a list of {told}", section, key)
         found = tuple(self.folder / Path(path).expanduser() for path in paths)
         for path in found:
             if not path.exists():
-                raise self.error(f"paths: {path} does not exist", "profiles", "paths")
+                raise self.error(f"{key}: {path} does not exist", section, key)
         return found
+
+    def _advisor(self) -> "Advisor | None":
+        """The ``[advisor]`` section: a function, and how far it may be asked."""
+        section = self.data.get("advisor")
+        if section is None:
+            return None
+        for key in section:
+            self.known(key, _ADVISOR, "advisor", key)
+        if "function" not in section:
+            raise self.error('[advisor]: give function = "module:name"', "advisor")
+        from failwise.classify.advisor import Advisor
+
+        ask = self._function("advisor", "function", path=section["function"])
+        try:
+            return Advisor(ask, **{key: section[key] for key in section if key != "function"})
+        except UsageError as error:
+            raise self.error(str(error), "advisor") from error
 
     def _redaction(self) -> None:
         section = self.data.get("redaction", {})
@@ -286,9 +431,7 @@ class Configuration:
         where = f"[{'.'.join(place[:-1])}]: {place[-1]} = {path!r}"
         if not isinstance(path, str) or ":" not in path:
             raise self.error(f'{where}: write an import path, "module:name"', *place)
-        folder = str(self.folder.resolve())
-        if folder not in sys.path:
-            sys.path.insert(0, folder)
+        self._importable()
         try:
             found = pkgutil.resolve_name(path)
         except Exception as error:
