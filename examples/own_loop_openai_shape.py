@@ -1,7 +1,7 @@
 """A loop of one's own around tool calls in the shape of OpenAI's chat completions; no SDK needed.
 
-`chat` stands for the model. Everything the loop has to know about failures is one line:
-``result.for_model()`` is the content of the tool message, whatever happened.
+`chat` stands for the model. What the loop has to know about failures is one line:
+``messages += await run.answer_openai(answer)``, whatever happened.
 """
 
 import asyncio
@@ -18,21 +18,6 @@ async def weather(city: str, day: str = "today") -> dict[str, Any]:
     if city != "Paris":
         raise failwise.ToolError(f"no station in {city}", code="business.not_found")
     return {"city": city, "day": day, "degrees": 9}
-
-
-def tools() -> list[dict[str, Any]]:
-    """The tools as the model is told about them."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": spec.name,
-                "description": spec.description,
-                "parameters": spec.schema,
-            },
-        }
-        for spec in rt.tools.values()
-    ]
 
 
 def tool_call(number: int, name: str, arguments: str) -> dict[str, Any]:
@@ -59,20 +44,11 @@ async def main() -> None:
     messages: list[dict[str, Any]] = [{"role": "user", "content": "How warm is it in Paris?"}]
     async with rt.run(id="chat-7", deadline=120) as run:
         for _ in range(10):
-            answer = await chat(messages, tools())
+            answer = await chat(messages, rt.schemas("openai"))
             messages.append(answer)
             if not answer["tool_calls"]:
                 break
-            results = await run.call_many(
-                [
-                    (call["function"]["name"], call["function"]["arguments"], call["id"])
-                    for call in answer["tool_calls"]
-                ]
-            )
-            messages += [
-                {"role": "tool", "tool_call_id": result.call_id, "content": result.for_model()}
-                for result in results
-            ]
+            messages += await run.answer_openai(answer["tool_calls"])
     for message in messages:
         calls = [call["function"] for call in message.get("tool_calls") or ()]
         print(f"{message['role']}: {message['content'] or calls}\n")

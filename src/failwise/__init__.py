@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 from failwise._version import __version__
 
 if TYPE_CHECKING:
+    from failwise.agent.agent import Agent as Agent
     from failwise.classify import classify_exception as classify_exception
     from failwise.classify import classify_text as classify_text
+    from failwise.classify.advisor import Advisor as Advisor
+    from failwise.evidence.tls_probe import TlsDiagnosis as TlsDiagnosis
+    from failwise.evidence.tls_probe import diagnose_tls as diagnose_tls
     from failwise.evidence.waits import parse_retry_after as parse_retry_after
     from failwise.runtime.meanings import as_failure as as_failure
     from failwise.runtime.run import Run as Run
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from failwise.vocabulary.errors import UsageError as UsageError
     from failwise.vocabulary.failure import Excerpt as Excerpt
     from failwise.vocabulary.failure import Failure as Failure
+    from failwise.vocabulary.failure import Spoke as Spoke
     from failwise.vocabulary.kinds import Action as Action
     from failwise.vocabulary.kinds import Category as Category
     from failwise.vocabulary.kinds import Effect as Effect
@@ -38,6 +43,8 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "Action": "failwise.vocabulary.kinds",
+    "Advisor": "failwise.classify.advisor",
+    "Agent": "failwise.agent.agent",
     "Attempt": "failwise.vocabulary.result",
     "CallContext": "failwise.vocabulary.spec",
     "Category": "failwise.vocabulary.kinds",
@@ -54,7 +61,9 @@ _WHERE = {
     "Repair": "failwise.vocabulary.result",
     "Run": "failwise.runtime.run",
     "Runtime": "failwise.runtime.runtime",
+    "Spoke": "failwise.vocabulary.failure",
     "StopReason": "failwise.vocabulary.kinds",
+    "TlsDiagnosis": "failwise.evidence.tls_probe",
     "ToolCallFailed": "failwise.vocabulary.errors",
     "ToolError": "failwise.vocabulary.errors",
     "ToolResult": "failwise.vocabulary.result",
@@ -63,11 +72,14 @@ _WHERE = {
     "as_failure": "failwise.runtime.meanings",
     "classify_exception": "failwise.classify",
     "classify_text": "failwise.classify",
+    "diagnose_tls": "failwise.evidence.tls_probe",
     "parse_retry_after": "failwise.evidence.waits",
 }
 
 __all__ = [
     "Action",
+    "Advisor",
+    "Agent",
     "Attempt",
     "CallContext",
     "Category",
@@ -84,7 +96,9 @@ __all__ = [
     "Repair",
     "Run",
     "Runtime",
+    "Spoke",
     "StopReason",
+    "TlsDiagnosis",
     "ToolCallFailed",
     "ToolError",
     "ToolResult",
@@ -94,6 +108,7 @@ __all__ = [
     "as_failure",
     "classify_exception",
     "classify_text",
+    "diagnose_tls",
     "parse_retry_after",
 ]
 

@@ -13,6 +13,12 @@ SAID = {
     "http_tool.py": ["search: 2 request(s), success True", "corrected /page_size: 500 -> 100"],
     "chain.py": ["answered by search_cache", "runtime.chain_aborted, 0 sent"],
     "effects.py": ["orders asked for: 2, orders placed: 2", "effect_open"],
+    "own_loop_openai.py": [
+        "FAILED: tool weather · business (not_found)",
+        "no station in Atlantis.",
+    ],
+    "own_loop_anthropic.py": ["False 3", "True FAILED: tool stock", "there is no B-2."],
+    "agent.py": ["model: claude-haiku-5", "May have happened", "partial: The order may have been"],
     "own_loop_openai_shape.py": ["Tools there are: weather.", "It is 9 degrees in Paris."],
 }
 

@@ -16,7 +16,7 @@ from failwise.vocabulary.codes import registry
 from failwise.vocabulary.kinds import Action, Category, Effect, FixBy, StopReason
 from tests.examples.pages import ROOT, blocks, compiled, pages, run
 
-OWN = {"faults.md", "configuration.md"}
+OWN = {"faults.md", "configuration.md", "engines.md"}
 """Their blocks stand for themselves and are held by the tests of their rooms."""
 
 PAGES = pages()
@@ -27,13 +27,19 @@ def names(paths: list[Path]) -> list[str]:
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
+def _file_name(text: str) -> str | None:
+    """The file that a block says it is, in its first line."""
+    found = re.match(r"# ([a-z]+\.toml)$", text.partition("\n")[0])
+    return found[1] if found else None
+
+
 @pytest.mark.parametrize("page", RUN, ids=names(RUN))
 def test_the_python_of_a_page_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks of a page run in order, in one namespace; a ``text`` block after one is its output.
 
-    A ``yaml`` block is the file of its id.
+    A ``yaml`` block is the file of its id, a ``toml`` block that begins with ``# NAME.toml`` that file.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FAILWISE_JOURNAL", ":memory:")
@@ -47,6 +53,8 @@ def test_the_python_of_a_page_runs_and_prints_what_is_shown(
             (tmp_path / f"{block.text.partition('id: ')[2].split()[0]}.yaml").write_text(
                 block.text, "utf-8"
             )
+        if block.language == "toml" and (name := _file_name(block.text)):
+            (tmp_path / name).write_text(block.text, "utf-8")
         if block.language != "python":
             continue
         printed = run(compiled(block, page), namespace)
@@ -58,7 +66,7 @@ def test_the_python_of_a_page_runs_and_prints_what_is_shown(
 def test_the_toml_of_a_page_is_a_policy(page: Path) -> None:
     """What a page tells to write into a policy file is accepted there."""
     for block in blocks(page):
-        if block.language == "toml":
+        if block.language == "toml" and not _file_name(block.text):
             load(tomllib.loads(block.text))
 
 

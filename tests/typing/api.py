@@ -1,8 +1,9 @@
 """How the public names type-check. Never run: `make types` checks it."""
 
-from typing import TypedDict, assert_type
+from typing import Any, TypedDict, assert_type
 
 import failwise
+from failwise.agent import AgentResult, Event
 
 
 class Item(TypedDict):
@@ -40,3 +41,20 @@ async def typed_calls() -> None:
 def the_decorator_gives_back_the_same_type() -> None:
     assert_type(order(item="shoe"), Item)
     assert_type(rt.call_sync(order, item="shoe"), failwise.ToolResult[Item])
+
+
+async def typed_agents() -> None:
+    class Echo:
+        def complete(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> str:
+            return "hello"
+
+    agent = failwise.Agent(Echo(), rt)
+    result = await agent.run("hello", id="job")
+    assert_type(result, AgentResult)
+    assert_type(result.results, tuple[failwise.ToolResult[Any], ...])
+    assert_type(result.report("zh"), str)
+    async for event in agent.stream("hello"):
+        assert_type(event, Event)
+    assert_type(await rt.answer_openai(None), list[dict[str, Any]])
+    async with rt.run() as run:
+        assert_type(await run.plan([]), list[failwise.ToolResult[Any]])

@@ -151,12 +151,17 @@ class Answering:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             if into is not None:
-                into.extend(write(_replies(asked, [cancelled(e) for e in begun], lang)))
+                ended = [
+                    cancelled(execution) if task.cancelled() or task.exception() else task.result()
+                    for execution, task in zip(begun, tasks, strict=True)
+                ]
+                into.extend(write(_replies(asked, ended, lang)))
             raise
-        results = []
-        for execution, task in zip(begun, tasks, strict=True):
-            # A tool that was cancelled from within has failed; nobody cancelled us.
-            results.append(cancelled(execution) if task.cancelled() else task.result())
+        # A tool that was cancelled from within has failed; nobody cancelled us.
+        results = [
+            cancelled(execution) if task.cancelled() else task.result()
+            for execution, task in zip(begun, tasks, strict=True)
+        ]
         messages = write(_replies(asked, results, lang))
         if into is not None:
             into.extend(messages)

@@ -134,13 +134,15 @@ def _leave(state: CallState, logic: Logic) -> Again:
         pause = (reply.wait or 0.0) + state.jitter() * min(1.0, 0.1 * (reply.wait or 0.0))
         if not reply.hold or pause > logic.policy.wait_ceiling or not state.has_time(pause):
             return (yield from _declined(state, logic, reply))
-        yield from Wait(pause)
+        yield from _pause(state, pause)
     else:
         return (yield from _declined(state, logic, Refused("runtime.concurrency")))
     if state.read_only:
         return None
     if not state.claimed:
-        return (yield from _claim(state, logic))
+        ended = yield from _claim(state, logic)
+        if ended is not None:
+            return ended
     if state.corrected and state.corrected_key is None:
         return (yield from _claim_correction(state, logic))
     return None
@@ -153,11 +155,14 @@ _PATIENCE = 20
 def _claim(state: CallState, logic: Logic) -> Again:
     """Note the effect durably before it is sent; or find that it was sent already."""
     call = state.call
-    state.fingerprint = logic.fingerprint(call.tool.name, state.arguments)
+    if state.claimed_arguments is None:
+        state.claimed_arguments = state.arguments
+        state.fingerprint = logic.fingerprint(call.tool.name, state.arguments)
+    arguments = state.claimed_arguments
     while True:
         state.asked = True
         claimed = yield from Claim(
-            call.key, state.fingerprint, call.run_id, call.tool.name, call.call_id, state.arguments
+            call.key, state.fingerprint, call.run_id, call.tool.name, call.call_id, arguments
         )
         match claimed.state:
             case "granted":
@@ -169,7 +174,13 @@ def _claim(state: CallState, logic: Logic) -> Again:
             case "in_flight":
                 pause = min(claimed.wait or 0.5, 0.5)
                 if not state.has_time(pause):
-                    return (yield from _unclaimed(state, logic, "runtime.in_flight"))
+                    # Whoever sends this very call may have done it already, and may be dead.
+                    mine = claimed.key in (None, call.key)
+                    effect = Effect.UNKNOWN if mine else Effect.NOT_SENT
+                    failure = state.own_failure("runtime.in_flight", effect, claimed.wait)
+                    return (yield from _unclaimed(state, logic, "runtime.in_flight", failure))
+                if call.durable is not None and state.polls < _PATIENCE:
+                    return (yield from _claim_later(state, logic, claimed.wait or pause))
                 yield from Wait(pause)
             case "unavailable":
                 return (yield from _unclaimed(state, logic, "runtime.journal_unavailable"))
@@ -185,6 +196,16 @@ def _claim(state: CallState, logic: Logic) -> Again:
                 return (yield from _open_effect(state, logic, claimed.key or call.key))
 
 
+def _claim_later(state: CallState, logic: Logic, lease: float) -> Again:
+    """Another owner is sending it, or died doing so: its lease is waited for without holding a slot."""
+    state.asked = False
+    yield from _release(state, None, sent=False)
+    pause = min(lease, 0.5 * 2.0**state.polls)
+    state.polls += 1
+    yield from _pause(state, pause)
+    return (yield from _leave(state, logic))
+
+
 def _claim_correction(state: CallState, logic: Logic) -> Again:
     """Note the corrected arguments too: a later call that sends just these must find them."""
     call = state.call
@@ -194,6 +215,9 @@ def _claim_correction(state: CallState, logic: Logic) -> Again:
         key, fingerprint, call.run_id, call.tool.name, call.call_id, state.arguments
     )
     if claimed.state == "granted":
+        return None
+    if claimed.state == "unknown" and state.repeatable:
+        state.prior = Effect.UNKNOWN
         return None
     state.corrected_key = None
     yield from _settle(state, "not_done", None)
@@ -246,7 +270,8 @@ def _declined(state: CallState, logic: Logic, refusal: Refused) -> Again:
     reason = (
         StopReason.RETRY_BUDGET if refusal.code == "runtime.retry_budget" else StopReason.DECLINED
     )
-    return (yield from _stop(state, logic, reason, refusal.code, refusal))
+    ended = yield from _stop(state, logic, reason, refusal.code, refusal)
+    return ended if ended is not None else (yield from _leave(state, logic))
 
 
 def _stop(
@@ -256,7 +281,11 @@ def _stop(
     code: str,
     refusal: Refused | None = None,
 ) -> Again:
-    """Nothing more is sent to this upstream; another tool may still answer."""
+    """Nothing more is sent to this upstream; another tool may still answer.
+
+    None where an engine has waited instead: leave may be asked for again.
+    """
+    repeated, retries = state.failure, state.retries
     if state.failure is None:
         own = state.own_failure(code, Effect.NOT_SENT, refusal.wait if refusal else None)
         if refusal and refusal.reason:
@@ -281,7 +310,13 @@ def _stop(
     if later is None and refusal and refusal.wait is not None:
         later = state.call.now + state.call.epoch + refusal.wait
     said = f"{state.failed.code}: {why}"
-    return (yield from _finish(state, replace(decision, stop=reason, reason=said, retry_at=later)))
+    decision = state.carried(replace(decision, stop=reason, reason=said, retry_at=later))
+    if decision.stop is not None:
+        return (yield from _finish(state, decision))
+    state.decide(decision)
+    yield from _pause(state, decision.delay)
+    state.failure, state.retries = repeated, retries
+    return None
 
 
 _NO_MORE = 1_000_000
@@ -297,10 +332,13 @@ def _answer_failure(state: CallState, logic: Logic) -> Again:
                 state.call.can_fix and state.failed.refuses_parameters
             )
         decision = logic.policy.decide(state.failed, state.situation(can_repair=can_repair))
+        decision = state.carried(decision)
         state.decide(decision)
         match decision.action:
-            case Action.RETRY_BACKOFF | Action.RETRY_EXACT if decision.stop is None:
-                yield from Wait(decision.delay)
+            case Action.RETRY_BACKOFF | Action.RETRY_EXACT | Action.RETRY_LATER if (
+                decision.stop is None
+            ):
+                yield from _pause(state, decision.delay)
                 state.retries += 1
                 return None
             case Action.REFRESH_CREDENTIAL if decision.stop is None:
@@ -324,6 +362,18 @@ def _answer_failure(state: CallState, logic: Logic) -> Again:
                     return ended
             case _:
                 return (yield from _finish(state, decision))
+
+
+def _pause(state: CallState, seconds: float) -> Generator[AnyStep, Any, None]:
+    """Wait between two attempts. Where an engine keeps the call, its claim is settled before, and made
+    again after: whoever goes on then finds what was sent in between."""
+    if state.call.durable is None:
+        yield from Wait(seconds)
+        return
+    if state.claimed:
+        yield from _settle(state, "not_done" if state.effect.safe else "unknown", None)
+        state.corrected_key = None
+    yield from Wait(seconds, between=True)
 
 
 def _corrected(

@@ -112,6 +112,7 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
             None if call.extra is None else dict(call.extra),
             ask.upstream,
             call.model,
+            plan.parameters,
         )
         (runtime._journal or runtime.journal).put(result)
         if runtime._callbacks or logged(INFO):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any
 
-from failwise.runtime.call import run_call
+from failwise.runtime.call import Logic, run_call
 from failwise.runtime.credentials import Credential
 from failwise.runtime.run import Run
 from failwise.vocabulary.errors import ToolError
@@ -95,10 +95,11 @@ def _patience(tool: ToolSpec, timeout: float | None) -> float:
 class Plan:
     """What is alike for every call of a tool: how its arguments are read, how leave is asked."""
 
-    __slots__ = ("ask", "end", "read", "straight", "tool")
+    __slots__ = ("ask", "end", "parameters", "read", "straight", "tool")
 
     def __init__(self, tool: ToolSpec, read: Callable[..., Any], run_id: str, repair: str) -> None:
         self.tool, self.read = tool, read
+        self.parameters = tool.parameter_count
         self.ask = Admit(tool.upstream_name, None, run_id, 1, None, None, tool.name)
         self.end = Release(tool.upstream_name, None, run_id, 1, None)
         self.straight = (
@@ -113,7 +114,7 @@ class Plan:
 class Execution:
     """A call, the run it belongs to, and what it holds: its credential, work that ends late."""
 
-    __slots__ = ("call", "credential", "late", "plan", "run", "runtime")
+    __slots__ = ("call", "credential", "late", "plan", "result", "run", "runtime")
 
     def __init__(self, runtime: "Runtime", call: Call, run: Run, plan: "Plan") -> None:
         self.runtime, self.call, self.run, self.plan = runtime, call, run, plan
@@ -122,6 +123,7 @@ class Execution:
         if name is not None:
             self.credential = run.credentials.get(name) or runtime._credentials.get(name)
         self.late: Future[Any] | None = None
+        self.result: ToolResult[Any] | None = None
 
     @property
     def shares(self) -> bool:
@@ -150,7 +152,12 @@ class Execution:
         call.can_confirm = self.confirm is not None
         call.repair_default = runtime.repair
         call.can_fix = (call.tool.fixer or runtime.fixer) is not None and call.repair != "off"
-        return run_call(call, runtime._judgement.logic)
+        return run_call(call, self.logic)
+
+    @property
+    def logic(self) -> Logic:
+        """What the machine consults."""
+        return self.runtime._judgement.logic
 
     @property
     def confirm(self) -> Callable[..., Any] | None:

@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from failwise.runtime.answering import Answering
 from failwise.runtime.credentials import Credential
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.result import ToolResult
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from failwise.runtime.runtime import Runtime
 
 
-class Run:
+class Run(Answering):
     """A chain of tool calls: use it with ``with`` or ``async with``, or keep it and call on it.
 
     `id` is the user's own name of the job and makes effects of the same job recognisable over
@@ -61,6 +62,29 @@ class Run:
     def call_many_sync(self, calls: Sequence[Any]) -> list[ToolResult[Any]]:
         """`Runtime.call_many_sync` within this run."""
         return self.runtime._call_many_sync(calls, self)
+
+    async def plan(self, steps: Sequence[Any], *, limit: int = 8) -> list[ToolResult[Any]]:
+        """Calls that need each other's results, each as soon as what it needs is there.
+
+        A step is a mapping: ``id``, ``tool``, ``arguments``, and ``after`` (ids to wait for). In the
+        arguments, ``{"$ref": "#/order/id"}`` stands for the value of ``id`` in what step ``order``
+        gave (a JSON pointer, RFC 6901, into the values by step). A step that needs what failed is
+        not sent: it comes back as ``runtime.step_skipped`` and says why; all others run. Results
+        keep the order of the steps; a step's id is its call id. At most `limit` run at once.
+        Raises `UsageError`, before anything is sent, for a step that cannot work.
+        """
+        from failwise.runtime.dependent import perform
+
+        return await perform(self, steps, limit)
+
+    def plan_sync(self, steps: Sequence[Any], *, limit: int = 8) -> list[ToolResult[Any]]:
+        """`plan` without a loop of one's own: level by level, each level's calls at once."""
+        from failwise.runtime.dependent import perform_sync
+
+        return perform_sync(self, steps, limit)
+
+    def _where(self) -> "tuple[Runtime, Run | None]":
+        return self.runtime, self
 
     # What the drivers tell and ask
 

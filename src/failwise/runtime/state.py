@@ -7,11 +7,21 @@ from typing import Any
 
 from failwise.vocabulary.codes import Code, category_of, lookup
 from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.kinds import Action, Category, Effect, FixBy, StopReason, worst_effect
+from failwise.vocabulary.kinds import (
+    Action,
+    Category,
+    Effect,
+    FixBy,
+    Layer,
+    StopReason,
+    worst_effect,
+)
 from failwise.vocabulary.ports import Policy
 from failwise.vocabulary.result import Attempt, Decision, Repair, ToolResult
 from failwise.vocabulary.spec import Arguments, resolve_flag
 from failwise.vocabulary.steps import Call, Situation
+
+_CURED_BY_WAITING = (StopReason.WAIT_TOO_LONG, StopReason.RETRY_BUDGET, StopReason.DECLINED)
 
 
 class CallState:
@@ -50,9 +60,17 @@ class CallState:
     """Earlier refusals of this tool's parameters in this run."""
     verified = False
     value_used = False
+    claimed_arguments: Arguments | None = None
+    """What the call's own claim was made for; corrected ones are claimed beside it."""
+    polls = 0
+    """How often another owner's claim was waited for."""
+    put_off = 0
+    """How often an engine has waited for what is handed back otherwise."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
+        if call.earlier:
+            self.number = self.retries = call.earlier
         self.attempts: list[Attempt] = []
         self.tried: list[str] = []
 
@@ -157,6 +175,24 @@ class CallState:
         if self.heard is not None and decision is not last.decision:
             self.heard(self.call, self.attempts[-1])
 
+    def carried(self, decision: Decision) -> Decision:
+        """Where an engine keeps the call: to wait, instead of handing back when to try again.
+
+        Only what waiting cures, and where sending was safe all the same: these reasons to stop.
+        """
+        durable, at = self.call.durable, decision.retry_at
+        if durable is None or at is None or decision.stop not in _CURED_BY_WAITING:
+            return decision
+        seconds = max(0.0, at - self.call.now - self.call.epoch)
+        seconds += self.jitter() * min(1.0, 0.1 * seconds)
+        longest = seconds > durable.longest_wait or not self.has_time(seconds)
+        if longest or self.put_off >= durable.times:
+            return decision
+        self.put_off += 1
+        return replace(
+            decision, action=Action.RETRY_LATER, delay=seconds, rule="retry.later", stop=None
+        )
+
     def clear_effects(self) -> None:
         """It certainly did not happen: earlier unknowns are no obstacle any more."""
         self.prior = Effect.NOT_SENT
@@ -172,7 +208,12 @@ class CallState:
             details["idempotent"] = True
         if self.keyed:
             details["keyed"] = True
-        return replace(failure, details=details)
+        layer = failure.layer
+        if self.call.tool.kind == "model" and layer is Layer.TOOL_EXECUTION:
+            layer = Layer.TRANSPORT
+            if failure.category is Category.MODEL_OUTPUT:
+                layer = Layer.MODEL_OUTPUT
+        return replace(failure, details=details, layer=layer)
 
     def own_failure(self, code: str, effect: Effect, wait: float | None = None) -> Failure:
         """A failure of the runtime's own making."""
@@ -282,6 +323,7 @@ class CallState:
             None if call.extra is None else dict(call.extra),
             call.tool.upstream_name,
             call.model,
+            call.tool.parameter_count,
         )
 
     def success(self, value: Any) -> ToolResult[Any]:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from failwise.vocabulary.kinds import Category
 from failwise.vocabulary.records import record
@@ -21,7 +21,7 @@ SAMPLE = 5
 SHARE = 0.8
 """From this share of failures on, a tool is failing."""
 _FRESH = 5.0
-"""Seconds for which an answer of the journal is kept."""
+"""Seconds for which what was found is kept."""
 _MOST = 2000
 _ANSWERS = frozenset(
     {
@@ -47,7 +47,7 @@ class Trouble:
 
 
 class Memory:
-    """What the journal said last, kept for some seconds: descriptions are made before every turn."""
+    """What was found last: descriptions are made before every turn of a model."""
 
     __slots__ = ("at", "found")
 
@@ -56,27 +56,31 @@ class Memory:
         self.found: Mapping[str, Trouble] = {}
 
 
-def troubles(runtime: "Runtime") -> dict[str, Trouble]:
-    """The tools in trouble now, by name: from this process's circuits and from the journal.
+def troubles(runtime: "Runtime") -> Mapping[str, Trouble]:
+    """The tools in trouble now, by name: from the guards' circuits and from the journal.
 
-    Never raises: where nothing can be read, nothing is known.
+    Never raises: where nothing can be read, nothing is known. What was found is kept for some seconds.
     """
-    found = dict(_failing(runtime))
-    statistics: Any = getattr(runtime._guards, "statistics", None)
-    rows = statistics() if callable(statistics) else ()
-    waits = {row["upstream"]: row["opens_in"] for row in rows if row["circuit"] == "open"}
-    for spec in runtime.tools.values():
-        if spec.upstream_name in waits:
-            found[spec.name] = Trouble(open=True, seconds=waits[spec.upstream_name])
-    return found
-
-
-def _failing(runtime: "Runtime") -> Mapping[str, Trouble]:
     memory, now = runtime._memory, runtime.clock.time()
     if not memory.at <= now < memory.at + _FRESH:
         memory.at = now
-        memory.found = _ask(runtime, now) if runtime.mode != "off" else {}
+        memory.found = {**_ask(runtime, now), **_open(runtime)} if runtime.mode != "off" else {}
     return memory.found
+
+
+def _open(runtime: "Runtime") -> dict[str, Trouble]:
+    """The tools whose circuit is open."""
+    try:
+        rows = runtime.upstreams()
+    except Exception as error:  # guards of one's own, or far away: no description fails for them
+        logger.debug("no known trouble: the guards do not tell (%s)", type(error).__name__)
+        return {}
+    waits = {row["upstream"]: row["opens_in"] for row in rows if row["circuit"] == "open"}
+    return {
+        spec.name: Trouble(open=True, seconds=waits[spec.upstream_name])
+        for spec in runtime.tools.values()
+        if spec.upstream_name in waits
+    }
 
 
 def _ask(runtime: "Runtime", now: float) -> dict[str, Trouble]:

@@ -67,6 +67,7 @@ def lookup(name: str) -> Code | None:
     return registry().get(name)
 
 
+@functools.lru_cache(2_048)
 def category_of(code: str) -> Category:
     """The category a code belongs to: its first part; `unknown` where that is none of ours."""
     try:

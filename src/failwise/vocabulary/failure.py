@@ -1,11 +1,11 @@
 """`Failure`: what went wrong, as data."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import field, fields
 from typing import Any
 
 from failwise.vocabulary.kinds import Action, Category, Effect, FixBy, Layer
-from failwise.vocabulary.records import record
+from failwise.vocabulary.records import Deferred, record
 
 
 @record
@@ -23,11 +23,23 @@ class Excerpt:
     title: str | None = None
 
 
+@record
+class Spoke:
+    """One rule that spoke of the evidence: what it would have called it, and its strength (1 to 100)."""
+
+    rule: str
+    code: str
+    strength: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"rule": self.rule, "code": self.code, "strength": self.strength}
+
+
 _ABOUT_PARAMETERS = ("invalid_request.parameter", "invalid_request.missing_parameter")
 
 
 @record
-class Failure:
+class Failure(Deferred):
     """One failure: what kind, whether the effect may have happened, who can fix it and how.
 
     Texts are redacted. `retry_after` is the wait the upstream told, in seconds. `details` holds
@@ -35,7 +47,8 @@ class Failure:
     ``violations`` (list of {parameter, rule, ...}), ``phase`` and ``limit`` of a timeout,
     ``expected``/``got`` of a parse, ``trail`` on demand. `meaning` and `remedy` hold a sentence per
     language (``en``, ``zh``), from the provider's table or the registry of codes. `confidence` is
-    the measured precision of `rule`, on `samples` cases; nothing branches on it. `exception` is the
+    the measured precision of `rule`, on `samples` cases; nothing branches on it. `why` says in a few
+    words why this rule won over the others that `spoke` (the strongest eight). `exception` is the
     live one, and is never serialised.
     """
 
@@ -59,9 +72,14 @@ class Failure:
     confidence: float = 0.5
     samples: int = 0
     rule: str = ""
+    why: str = ""
+    spoke: tuple[Spoke, ...] = ()
     fingerprint: str = ""
     evidence: Excerpt | None = None
     exception: BaseException | None = None
+    raw: str | None = field(default=None, repr=False, compare=False)
+    """The text of the whole answer, held only for a journal that keeps raw answers; never in
+    `to_dict()`."""
 
     @property
     def remedy(self) -> str:
@@ -95,6 +113,8 @@ class Failure:
             "confidence": self.confidence,
             "samples": self.samples,
             "rule": self.rule,
+            "why": self.why,
+            "spoke": [one.to_dict() for one in self.spoke],
             "fingerprint": self.fingerprint,
         }
         for name in (
@@ -143,6 +163,8 @@ class Failure:
             confidence=data.get("confidence", 0.5),
             samples=data.get("samples", 0),
             rule=data.get("rule", ""),
+            why=data.get("why", ""),
+            spoke=tuple(Spoke(**one) for one in data.get("spoke") or ()),
             fingerprint=data.get("fingerprint", ""),
             evidence=Excerpt(**evidence) if evidence else None,
         )

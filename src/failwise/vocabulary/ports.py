@@ -70,7 +70,8 @@ class Observer(Protocol):
         ...
 
     def end(self, begun: Any, call: Call, result: ToolResult[Any] | None) -> None:
-        """It ended: with a result, or with None where a signal (a cancellation) came out of it."""
+        """It ended: with a result, or with None where a signal (a cancellation) came out of it, or an
+        engine keeps it for later (`call.laid_down`)."""
         ...
 
     def headers(self) -> Mapping[str, str]:

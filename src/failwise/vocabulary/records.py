@@ -4,16 +4,64 @@ A truly frozen dataclass writes each field through ``object.__setattr__``, which
 the rest of a good call together. The type checker forbids assignment all the same.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+MAPPING: Final = (dict, Mapping)
+"""For `isinstance`, of data that nearly always is a dict: asking the abstract class costs the tenfold."""
 
 
 @dataclass_transform(frozen_default=True)
 def record(cls: type[T]) -> type[T]:
     """Declare a record: immutable by type, cheap to make. Change one with `dataclasses.replace`."""
     return dataclass(slots=True)(cls)
+
+
+class Deferred:
+    """Base of a record some of whose fields cost more than they are read: see `defer`.
+
+    For readers there is no difference. Until then the record holds what the work needs.
+    """
+
+    __slots__ = ("_work",)
+
+    if not TYPE_CHECKING:  # a checker would take any name for a field
+
+        def __getattr__(self, name: str) -> Any:
+            """Only an empty slot gets here: do the work that fills it, once."""
+            try:
+                waiting = object.__getattribute__(self, "_work")
+            except AttributeError:
+                waiting = ()
+            for names, work in waiting:
+                if name in names:
+                    for field, value in work().items():
+                        try:
+                            object.__getattribute__(self, field)
+                        except AttributeError:
+                            setattr(self, field, value)
+                    self._work = tuple(one for one in self._work if one[1] is not work)
+                    break
+            # Not found: another thread has just done it, or there is no such field at all.
+            return object.__getattribute__(self, name)
+
+
+def defer(deferred: Deferred, names: tuple[str, ...], work: Callable[[], Mapping[str, Any]]) -> None:
+    """Empty these fields; `work` gives all of them when one is first read.
+
+    It must give the same whenever it is called: two threads may call it at once. What is set
+    meanwhile stays.
+    """
+    for name in names:
+        delattr(deferred, name)
+    try:
+        waiting = object.__getattribute__(deferred, "_work")
+    except AttributeError:
+        waiting = ()
+    deferred._work = (*waiting, (names, work))  # type: ignore[attr-defined]
 
 
 class Unset:

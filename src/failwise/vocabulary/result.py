@@ -125,7 +125,8 @@ class ToolResult(Generic[T]):
     `suggested_action` and `stop_reason` say what to do next and why nothing more was tried.
     `retry_at` is epoch seconds, `duration_ms` the whole call with its waits, `timestamp` epoch
     seconds when the call began. `upstream` is whom the tool calls, as the guards count it; `model` the
-    chat model that asked for the call, where its run names one. `extra` is the user's own. `retriable`: the same call may be sent
+    chat model that asked for the call, where its run names one; `parameters` how many the tool's schema
+    names. `extra` is the user's own. `retriable`: the same call may be sent
     again by whoever holds this result; `repairable`: other arguments may work. `verified`: a callback was asked whether it happened.
     `interrupts`: this failure stops the rest of its run (``run``), or those of its calls that need
     the same upstream and credential (``credential``).
@@ -141,6 +142,7 @@ class ToolResult(Generic[T]):
         "failure",
         "interrupts",
         "model",
+        "parameters",
         "parent_id",
         "repairs",
         "retry_at",
@@ -178,6 +180,7 @@ class ToolResult(Generic[T]):
         extra: dict[str, Any] | None = None,
         upstream: str = "",
         model: str | None = None,
+        parameters: int | None = None,
     ) -> None:
         self.tool_name = tool_name
         self.success = success
@@ -200,6 +203,7 @@ class ToolResult(Generic[T]):
         self.extra = extra if extra is not None else {}
         self.upstream = upstream
         self.model = model
+        self.parameters = parameters
 
     @property
     def sent(self) -> int:
@@ -270,6 +274,7 @@ class ToolResult(Generic[T]):
             "tool_name": self.tool_name,
             "upstream": self.upstream,
             "model": self.model,
+            "parameters": self.parameters,
             "success": self.success,
             "value": self.value,
             "failure": failure.to_dict() if failure else None,
@@ -331,6 +336,7 @@ class ToolResult(Generic[T]):
             extra=dict(data.get("extra") or {}),
             upstream=data.get("upstream") or "",
             model=data.get("model"),
+            parameters=data.get("parameters"),
         )
 
     @classmethod

@@ -1,7 +1,7 @@
 """What a tool declares: `ToolSpec`, and the `CallContext` that a tool function may ask for."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from failwise.vocabulary.records import UNSET, Unset, record
 
@@ -98,7 +98,8 @@ class ToolSpec:
     this tool's own rows, as in a policy file. `repair` governs guesses only
     (a repair with one reading runs anyway): ``confirm`` asks (no answer is a no), ``auto`` applies,
     ``off`` refuses every repair; None: as the runtime says. `fixer` corrects arguments that the
-    upstream refused, as `Runtime(fixer=)`.
+    upstream refused, as `Runtime(fixer=)`. `kind` ``model``: a chat model; what fails in calling it
+    is of the layer *transport*. ``client``: the requests that an HTTP client sends to one host.
     """
 
     name: str
@@ -127,11 +128,20 @@ class ToolSpec:
     thread: bool = True
     self_timed: bool = False
     expects_json: bool = False
+    kind: Literal["tool", "model", "client"] = "tool"
 
     @property
     def upstream_name(self) -> str:
         """Whom the guards count: the declared upstream, else the tool itself."""
         return self.upstream or self.name
+
+    @property
+    def parameter_count(self) -> int | None:
+        """How many parameters the schema names; None where there is no schema."""
+        if self.schema is None:
+            return None
+        properties = self.schema.get("properties")
+        return len(properties) if isinstance(properties, Mapping) else 0
 
 
 def resolve_flag(flag: Flag, arguments: Arguments) -> bool | None:

@@ -93,9 +93,14 @@ class Release(Step[None]):
 
 @dataclass(slots=True)
 class Wait(Step[None]):
-    """Sleep, in seconds."""
+    """Sleep, in seconds.
+
+    `between`: between two attempts of a call that an engine keeps. Nothing is under way, no slot and
+    no claim is held: the process may end here, and another one go on.
+    """
 
     seconds: float
+    between: bool = False
 
 
 @dataclass(slots=True)
@@ -193,6 +198,19 @@ class Reply:
     arguments: Arguments | None = None
 
 
+@record
+class Durable:
+    """An engine keeps this call: at each wait between two attempts it may be laid down, and taken up
+    by another process.
+
+    Waits that are handed back otherwise (`retry_at`) are then waited for: at most `times` of them,
+    none longer than `longest_wait` seconds.
+    """
+
+    longest_wait: float = 86_400.0
+    times: int = 3
+
+
 class Cancelled(BaseException):
     """Thrown into the machine by a driver: it answers with Settle, Release and a result.
 
@@ -228,6 +246,12 @@ class Call:
     written_name: str | None = None
     """The tool's name as the model wrote it, where debris hung on it."""
     extra: dict[str, Any] | None = None
+    durable: Durable | None = None
+    """Set where an engine keeps the call."""
+    laid_down = False
+    """The process is done with it, the call is not: the engine keeps it up to its next attempt."""
+    earlier = 0
+    """Attempts that an engine made before this one, and that nobody kept a record of."""
 
     def __init__(
         self,

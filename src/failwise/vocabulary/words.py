@@ -39,6 +39,8 @@ _HEADER = re.compile(
 )
 _PAGE = re.compile(r"<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{1,300})", re.IGNORECASE)
+_OURS = ("runtime.step_skipped", "runtime.repeated_call")
+"""Not sent, by what this side knew: no upstream said anything."""
 _CERTIFICATE_DATES = ("not_before", "not_after")
 
 
@@ -176,7 +178,7 @@ def _particulars(failure: Failure, lang: Language) -> Iterator[str]:
     if failure.code == "model_output.unknown_tool" and tools:
         yield _say(lang, "tools", names=tools)
     cause = failure.detail("cause")
-    if failure.code == "runtime.chain_aborted" and cause:
+    if failure.code in ("runtime.chain_aborted", *_OURS) and cause:
         if isinstance(cause, Mapping):
             cause = " ".join(str(cause[key]) for key in ("tool", "code") if cause.get(key))
         yield _say(lang, "check", text=_clean(str(cause), 120))
@@ -237,6 +239,8 @@ def _advice(failure: Failure, lang: Language) -> str:
 def _upstream(failure: Failure, lang: Language) -> str:
     """What the upstream itself said, where it says more than the meaning does."""
     if failure.category is Category.MODEL_OUTPUT or failure.detail("violations"):
+        return ""
+    if failure.code in _OURS:
         return ""
     text = failure.message
     page = _PAGE.search(text[:2000])
