@@ -101,3 +101,39 @@ def test_a_peer_that_is_none(failwise: Failwise, peer: str) -> None:
     """How a peer is written."""
     ended = failwise("tls", peer)
     assert (ended.code, "HOST:PORT" in ended.err) == (2, True)
+
+
+def test_two_facts_the_chain_and_a_line_to_check_by_hand(
+    failwise: Failwise, server: FaultServer
+) -> None:
+    """That TCP is fine and TLS is not; the chain; the equal openssl line."""
+    place = urlsplit(server.tls("intercepted")).netloc
+    ended = failwise("tls", place)
+    assert f"connected to 127.0.0.1:{place.partition(':')[2]}" in ended.out
+    assert "the handshake fails" in ended.out
+    assert "0  " in ended.out
+    assert "mitmproxy" in ended.out
+    assert f"openssl s_client -connect {place} -servername localhost" in ended.out
+    assert "握手失败" in failwise("tls", place, "--lang", "zh").out
+    data = json.loads(failwise("tls", place, "--json").out)
+    assert (data["diagnosis"], data["tcp"], data["tls"]) == ("intercepted", True, False)
+    assert data["command"].endswith(f"{place} -servername localhost")
+
+
+def test_another_trust_store(
+    failwise: Failwise, server: FaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--ca-file` stands in for the machine's roots; a file that is none is said."""
+    place, ca_file = urlsplit(server.tls("good")).netloc, server.ca_file
+    monkeypatch.delenv("SSL_CERT_FILE")
+    assert failwise("tls", place, "--ca-file", ca_file).code == 0
+    ended = failwise("tls", place, "--ca-file", "no-such-file.pem")
+    assert (ended.code, "no-such-file.pem" in ended.err) == (2, True)
+
+
+def test_the_clock_is_compared_on_request(failwise: Failwise, server: FaultServer) -> None:
+    """What both clocks say stands in the answer."""
+    place = urlsplit(server.tls("expired")).netloc
+    assert "this machine says" in failwise("tls", place).out
+    out = failwise("tls", place, "--clock").out
+    assert "the peer 20" in out

@@ -85,17 +85,17 @@ CASES: dict[str, tuple[Signed, list[Signed], str, int, str]] = {
         [MIDDLE],
         "localhost",
         62,
-        "hostname_mismatch",
+        "wrong_host",
     ),
     "by address": (
         certificate("localhost", MIDDLE),
         [MIDDLE],
         "127.0.0.1",
         64,
-        "hostname_mismatch",
+        "wrong_host",
     ),
     "self-signed": (certificate("localhost"), [], "localhost", 18, "self_signed"),
-    "unknown root": (certificate("localhost", OTHER), [OTHER], "localhost", 19, "unknown_issuer"),
+    "unknown root": (certificate("localhost", OTHER), [OTHER], "localhost", 19, "untrusted_root"),
     "missing intermediate": (
         certificate("localhost", MIDDLE),
         [],
@@ -251,4 +251,4 @@ def test_plain_exception_still_tells() -> None:
     )
     tls = from_exception(error).tls
     assert tls is not None
-    assert (tls["host"], tls["diagnosis"]) == ("a.example", "hostname_mismatch")
+    assert (tls["host"], tls["diagnosis"]) == ("a.example", "wrong_host")

@@ -6,6 +6,7 @@ from typing import Any, Final
 from failwise.evidence.bounds import bounded
 from failwise.evidence.classes import class_table
 from failwise.evidence.responses import attribute
+from failwise.vocabulary.records import record
 
 VALUE_LIMIT: Final = 300
 """Characters kept of one attribute."""
@@ -49,22 +50,50 @@ _NAMES: Final = (
     "end",
     "port",
 )
-_GRPC = "grpc.RpcError"
+_NAMED: Final = frozenset(_NAMES)
+_GRPC: Final = frozenset({"grpc.RpcError", "grpc.aio._call.AioRpcError"})
+_SPECIAL: Final = frozenset({"error", "rcvd", "sent", "doc"})
+"""Attributes that hold more than a plain value."""
 
 
-def _shared_names(cls: type) -> frozenset[str]:
-    """Which of the names a class has for all its objects; all of them where it makes them up."""
-    known = _SHARED.get(cls)
+@record
+class ClassFacts:
+    """What is the same for all exceptions of one class: its name, its other classes along the MRO
+    (nearest first, without the ones everybody has), and the attributes that all its objects have."""
+
+    name: str
+    bases: tuple[str, ...]
+    shared: frozenset[str]
+    plain: tuple[str, ...]
+    made_up: bool
+    special: bool
+
+
+def class_facts(cls: type) -> ClassFacts:
+    """The facts of a class, worked out once; the first 1,024 are remembered."""
+    known = _KNOWN.get(cls)
     if known is None:
         made_up = hasattr(cls, "__getattr__")
-        known = frozenset(name for name in _NAMES if made_up or hasattr(cls, name))
-        if len(_SHARED) < _CLASSES_LIMIT:
-            _SHARED[cls] = known
+        shared = frozenset(dir(cls)) - _EVERYBODYS
+        plain = tuple(name for name in _NAMES if made_up or name in shared)
+        name, bases = qualified_name(cls), base_names(cls)
+        special = made_up or not _SPECIAL.isdisjoint(shared) or not _GRPC.isdisjoint((name, *bases))
+        known = ClassFacts(name, bases, shared, plain, made_up, special)
+        if len(_KNOWN) < _CLASSES_LIMIT:
+            _KNOWN[cls] = known
     return known
 
 
-_SHARED: Final[dict[type, frozenset[str]]] = {}
+_KNOWN: Final[dict[type, ClassFacts]] = {}
 _CLASSES_LIMIT: Final = 1_024
+_EVERYBODYS: Final = frozenset(dir(Exception))
+
+
+def may_have(error: BaseException, names: frozenset[str]) -> bool:
+    """Can this exception have any of these attributes at all?"""
+    facts = class_facts(type(error))
+    own = getattr(error, "__dict__", None)
+    return facts.made_up or not names.isdisjoint(facts.shared) or not names.isdisjoint(own or ())
 
 
 def qualified_name(cls: type) -> str:
@@ -85,20 +114,31 @@ def base_names(cls: type) -> tuple[str, ...]:
 
 def attributes_of(error: BaseException, names: tuple[str, ...]) -> dict[str, Any]:
     """The attributes of `error` that are plain values; `names` are its class and its bases."""
+    facts = class_facts(type(error))
     found: dict[str, Any] = {}
     own = getattr(error, "__dict__", None) or {}
-    shared = _shared_names(type(error))
-    for name in _NAMES:
-        if name not in own and name not in shared:
-            continue
-        value = _plain(attribute(error, name))
-        if value is not None and value != "":
-            found[name] = value
+    asked = facts.plain
+    if own and not _NAMED.isdisjoint(own):
+        asked = tuple(name for name in _NAMES if name in own or name in asked)
+    for name in asked:
+        value = attribute(error, name)
+        if value is not None:
+            value = _plain(value)
+            if value is not None and value != "":
+                found[name] = value
     if isinstance(error, OSError):
         symbol = _symbol(error, names)
         if symbol:
             found["symbol"] = symbol
-    if any(name in (_GRPC, "grpc.aio._call.AioRpcError") for name in names):
+    if facts.special or (own and not _SPECIAL.isdisjoint(own)):
+        _add_special(found, error, names)
+    if isinstance(error, UnicodeDecodeError):
+        found["length"] = len(error.object)
+    return found
+
+
+def _add_special(found: dict[str, Any], error: BaseException, names: tuple[str, ...]) -> None:
+    if not _GRPC.isdisjoint(names):
         found.update(_grpc(error))
     inner = attribute(error, "error")
     code = attribute(inner, "code") if inner is not None else None
@@ -114,9 +154,6 @@ def attributes_of(error: BaseException, names: tuple[str, ...]) -> dict[str, Any
         position = found.get("pos", 0) if isinstance(found.get("pos"), int) else 0
         found["length"] = len(document)
         found["excerpt"] = bounded(document[max(0, position - 40) : position + 40])
-    if isinstance(error, UnicodeDecodeError):
-        found["length"] = len(error.object)
-    return found
 
 
 def _plain(value: object) -> Any:

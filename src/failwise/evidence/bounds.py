@@ -32,6 +32,8 @@ def both_ends(text: str, head: int = 49_152, tail: int = 16_384) -> str:
 
 def plain(text: str) -> str:
     """The text without terminal colours and control characters."""
+    if text.isprintable():
+        return text
     if "\x1b" in text:
         text = _TERMINAL_CODES.sub("", text)
     return _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " "))

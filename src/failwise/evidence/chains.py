@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from failwise.evidence.attributes import may_have
 from failwise.evidence.responses import attribute
 
 EXCEPTIONS_LIMIT: Final = 32
@@ -22,6 +23,9 @@ _LINKS: Final = (
     "error",
     "cause",
 )
+_LINK_NAMES: Final = frozenset(_LINKS)
+_OF_CLASSES: Final = frozenset({"reason", "os_error", "certificate_error"})
+"""Those that a class may have as properties, beside its objects' own."""
 
 
 def strands(error: BaseException) -> list[list[BaseException]]:
@@ -62,14 +66,18 @@ def strands(error: BaseException) -> list[list[BaseException]]:
 def _causes(error: BaseException) -> list[BaseException]:
     causes = [error.__cause__] if error.__cause__ is not None else []
     state = getattr(error, "__dict__", None) or {}
-    for name in _LINKS:
-        inner = state.get(name)
-        if inner is None and name in ("reason", "os_error", "certificate_error"):
-            inner = attribute(error, name)
-        if isinstance(inner, BaseException):
-            causes.append(inner)
-    causes.extend(one for one in error.args[:8] if isinstance(one, BaseException))
-    if type(error).__qualname__ == "RetryError" and type(error).__module__.startswith("tenacity"):
+    if may_have(error, _LINK_NAMES):
+        for name in _LINKS:
+            inner = state.get(name)
+            if inner is None and name in _OF_CLASSES:
+                inner = attribute(error, name)
+            if isinstance(inner, BaseException):
+                causes.append(inner)
+    for one in error.args[:8]:
+        if isinstance(one, BaseException):
+            causes.append(one)  # noqa: PERF401 (hardly ever)
+    cls = type(error)
+    if cls.__qualname__ == "RetryError" and cls.__module__.startswith("tenacity"):
         causes.extend(_last_attempt(state.get("last_attempt")))
     return causes
 

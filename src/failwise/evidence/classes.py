@@ -47,6 +47,9 @@ class MessageRow:
     known: Known
 
 
+_UNSEEN: Final[Any] = object()
+
+
 class ClassTable:
     """The rows of `classes.toml`, ready to be asked.
 
@@ -62,9 +65,11 @@ class ClassTable:
         self.by_curl_code: dict[int, Symbol] = {}
         self.messages: list[MessageRow] = []
         self._rows_of: dict[tuple[str, ...], tuple[MessageRow, ...]] = {}
+        self._known_of: dict[tuple[str, ...], Known | None] = {}
         data = dict(data)
         for name, phase in data.pop("frames").items():
             self.frames[name] = _phase(phase, f"frames.{name}")
+        self.frame_functions = frozenset(name.rpartition(".")[2] for name in self.frames)
         for name, row in data.pop("symbols").items():
             self._add_symbol(name, row)
         for row in data.pop("messages"):
@@ -103,7 +108,11 @@ class ClassTable:
         """
         from_text = not bases
         names = (name, *bases)
-        known = next((row for row in map(self.by_name.get, names) if row is not None), None)
+        known = self._known_of.get(names, _UNSEEN)
+        if known is _UNSEEN:
+            known = next((row for row in map(self.by_name.get, names) if row is not None), None)
+            if bases and len(self._known_of) < _CHAINS_LIMIT:
+                self._known_of[names] = known
         if known is None and from_text:
             known = self.by_short_name.get(name.rpartition(".")[2].rpartition("::")[2])
         refined = self._of_message(names, text)
@@ -119,9 +128,11 @@ class ClassTable:
         if not rows:
             return None
         lowered = text[:2_048].lower()
-        return next(
-            (row.known for row in rows if any(word in lowered for word in row.within)), None
-        )
+        for row in rows:
+            for word in row.within:
+                if word in lowered:
+                    return row.known
+        return None
 
 
 def combined_phase(facts: Iterable[tuple[Phase | None, bool]]) -> Phase | None:

@@ -1,12 +1,13 @@
 """What an exception tells: its chain, its phase, and the answer it may carry."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
-from failwise.evidence.attributes import attributes_of, base_names, qualified_name
+from failwise.evidence.asked import Asked
+from failwise.evidence.attributes import attributes_of, class_facts, may_have, qualified_name
 from failwise.evidence.bodies import read_body
-from failwise.evidence.bounds import bounded, clean_url, host_of
+from failwise.evidence.bounds import bounded
 from failwise.evidence.chains import strands
 from failwise.evidence.classes import NOT_SENT, class_table, combined_phase, described
 from failwise.evidence.facts import Evidence, ExceptionFact, Phase, ToldWait
@@ -19,10 +20,10 @@ from failwise.evidence.responses import (
     status_of,
     use_body,
 )
-from failwise.evidence.texts import from_text
+from failwise.evidence.texts import from_text, tells_of_answer
 from failwise.evidence.waits import told_waits
 from failwise.vocabulary.errors import ToolCallFailed, ToolError
-from failwise.vocabulary.records import UNSET, Unset
+from failwise.vocabulary.records import UNSET, Unset, defer
 
 TEXT_OF_ONE: Final = 2_048
 """Characters kept of one exception's text."""
@@ -30,10 +31,14 @@ TEXT_OF_ONE: Final = 2_048
 _MAY_BE_SENT: Final = frozenset({"write", "read", "body"})
 # What a text may add to a known class: a body, a page, a number, an address, parts.
 _MORE_TO_TELL = re.compile(r"[{<\d]|: |：|://|=")
-_LIMIT_TOLD = re.compile(r"(?:read|connect|request) timeout=(\d{1,6}(?:\.\d{1,6})?)")
 _TOO_MANY = re.compile(r"too many ([1-5]\d\d) error responses")
 # Exit codes, mail replies, and aiohttp's parser, which calls its own complaints by HTTP statuses.
 _NO_STATUS: Final = ("SystemExit", "smtplib.", "aiohttp.http_exceptions.")
+# Attributes without which an exception knows nothing of an answer.
+_OF_ANSWERS: Final = frozenset(
+    {"response", "read", "status_code", "status", "code", "http_status", "http_code", "body"}
+    | {"response_body", "content", "json_body", "headers", "msg"}
+)
 _BODY_LIMIT: Final = 1_000_000
 _BODY_SECONDS: Final = 1.0
 
@@ -75,20 +80,77 @@ def from_exception(
             # An answer of an earlier request says nothing of one that then failed on the way.
             if evidence.status is None and (number == 0 or phases[0] is None):
                 _add_answer(evidence, one, now)
-            _add_request(evidence, one)
-            _add_limit(evidence, one)
-    _add_certificate(evidence, chains, now)
+    told: list[Evidence | str] = []
     if evidence.status is None and evidence.body is UNSET and evidence.tool_error is None:
         told_by = facts if phases[0] is None else facts[: len(chains[0])]
-        _add_from_text(evidence, told_by, now)
+        told = _add_from_text(evidence, told_by, now)
+    errors = [one for strand in chains for one in strand]
+    _defer_surroundings(evidence, errors, facts, told, now)
     return evidence
+
+
+_REQUEST: Final = ("method", "url", "host", "limit")
+
+
+def _defer_surroundings(
+    evidence: Evidence,
+    errors: list[BaseException],
+    facts: list[ExceptionFact],
+    told: "list[Evidence | str]",
+    now: float | None,
+) -> None:
+    """What a verdict hardly ever rests on is looked up when it is read: the request, the
+    certificate, the pieces of the texts."""
+    answered = evidence.method, evidence.url, evidence.host, evidence.limit
+    phase = evidence.phase
+
+    def heard() -> Iterator[Evidence]:
+        for place, one in enumerate(told):
+            if isinstance(one, str):
+                one = told[place] = from_text(one, now=now, classes=False)  # noqa: PLW2901
+            yield one
+
+    def request() -> dict[str, Any]:
+        asked = Asked(*answered)
+        for error in errors:
+            asked.learn(error, _text_of(error), phase)
+        for one in () if asked.host and asked.url else heard():
+            asked.hear(one.host, one.url)
+        return {
+            "method": asked.method,
+            "url": asked.url,
+            "host": asked.host,
+            "limit": asked.limit,
+        }
+
+    def certificate() -> dict[str, Any]:
+        return {"tls": _certificate(errors, facts, evidence.host, now)}
+
+    def parts() -> dict[str, Any]:
+        return {"parts": next((one.parts for one in heard() if one.parts), {})}
+
+    defer(evidence, _REQUEST, request)
+    defer(evidence, ("tls",), certificate)
+    defer(evidence, ("parts",), parts)
 
 
 def _fact(error: BaseException) -> tuple[ExceptionFact, bool]:
     cls = type(error)
-    name, bases = qualified_name(cls), base_names(cls)
+    known = class_facts(cls)
+    name, bases = known.name, known.bases
+    if cls.__name__ == "KafkaException":
+        name, bases = _librdkafka(error, name), (name, *bases)
     text = _text_of(error)
     return described(name, bases or ("Exception",), text, attributes_of(error, (name, *bases)))
+
+
+def _librdkafka(error: BaseException, name: str) -> str:
+    """confluent-kafka has one exception class; what it holds tells its own name."""
+    try:
+        own = error.args[0].name()
+    except Exception:
+        return name
+    return f"librdkafka.{own}" if isinstance(own, str) else name
 
 
 def _text_of(error: BaseException) -> str:
@@ -117,6 +179,8 @@ def _of_strands(phases: list[Phase | Literal["answered"] | None]) -> Phase | Non
     A request that was answered (or whose answer could not be decoded) before another failed on the
     way leaves the whole as unknown as a lost answer does.
     """
+    if len(phases) == 1 and phases[0] != "answered":
+        return phases[0]
     known = [phase for phase in phases if phase is not None]
     first = next((phase for phase in known if phase != "answered"), None)
     if first is None or not (first in NOT_SENT or first == "any"):
@@ -137,7 +201,11 @@ def _placed(phase: Phase | None, strand: list[BaseException]) -> Phase | None:
     """
     if phase not in (None, "any", "connect", "read", "write"):
         return phase
-    frame = next((place for one in reversed(strand) if (place := _frame_of(one))), None)
+    frame = None
+    for one in reversed(strand):
+        frame = _frame_of(one)
+        if frame is not None:
+            break
     if frame is None or (phase == "connect" and frame not in NOT_SENT):
         return phase
     if frame in NOT_SENT or phase in (None, "any"):
@@ -146,14 +214,15 @@ def _placed(phase: Phase | None, strand: list[BaseException]) -> Phase | None:
 
 
 def _frame_of(error: BaseException) -> Phase | None:
-    frames = class_table().frames
+    table = class_table()
     traceback, place = error.__traceback__, None
     for _ in range(256):
         if traceback is None:
             break
         frame = traceback.tb_frame
-        name = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
-        place = frames.get(name, place)
+        function = frame.f_code.co_name
+        if function in table.frame_functions:
+            place = table.frames.get(f"{frame.f_globals.get('__name__', '')}.{function}", place)
         traceback = traceback.tb_next
     return place
 
@@ -172,6 +241,9 @@ def _add_own(evidence: Evidence, error: BaseException) -> None:
 
 def _add_answer(evidence: Evidence, error: BaseException, now: float | None) -> None:
     """The answer an exception carries, in its `response` or in its own attributes."""
+    if not may_have(error, _OF_ANSWERS):
+        _add_too_many(evidence, error)
+        return
     response = attribute(error, "response")
     if isinstance(response, Mapping) and response:
         _add_botocore(evidence, response, now)
@@ -229,8 +301,8 @@ def _add_attributes(evidence: Evidence, error: BaseException, now: float | None)
         found = attribute(error, "http_status", "http_code")
         status = found if isinstance(found, int) and 100 <= found <= 599 else None
     if status is None:
-        match = _TOO_MANY.search(_text_of(error))
-        status = int(match.group(1)) if match else None
+        _add_too_many(evidence, error)
+        status = evidence.status
     body = attribute(error, "body", "response_body", "content", "json_body")
     if status is None and not isinstance(body, Mapping):
         return
@@ -248,6 +320,14 @@ def _add_attributes(evidence: Evidence, error: BaseException, now: float | None)
     evidence.waits = evidence.waits or told_waits(
         evidence.headers, evidence.body, evidence.text, now=now, status=status
     )
+
+
+def _add_too_many(evidence: Evidence, error: BaseException) -> None:
+    """A client that gave up after the same answer came again and again."""
+    text = _text_of(error)
+    match = _TOO_MANY.search(text) if "error responses" in text else None
+    if match:
+        evidence.status = int(match.group(1))
 
 
 def _read_urllib(error: BaseException) -> None:
@@ -278,75 +358,50 @@ def _read_urllib(error: BaseException) -> None:
     error.failwise_body = b"".join(pieces)  # type: ignore[attr-defined]
 
 
-def _add_request(evidence: Evidence, error: BaseException) -> None:
-    """Method, URL and host of the request, where the exception knows them."""
-    request = attribute(error, "request", "request_info")
-    if evidence.method is None:
-        method = attribute(request, "method")
-        evidence.method = method.upper()[:16] if isinstance(method, str) else None
-    if evidence.url is None:
-        url = attribute(request, "url", "real_url") or attribute(error, "url")
-        text = clean_url(url) if isinstance(url, str) or hasattr(url, "host") else None
-        evidence.url = text if text and "://" in text else None
-    if evidence.host is None:
-        host = host_of(evidence.url) or attribute(error, "host")
-        if host is None:
-            host = attribute(attribute(error, "pool"), "host")
-        evidence.host = host if isinstance(host, str) else None
+def _certificate(
+    errors: list[BaseException], facts: list[ExceptionFact], host: str | None, now: float | None
+) -> Mapping[str, Any] | None:
+    """The facts of the deepest TLS error, which is where a capturing context left them.
 
-
-_LIMIT_OF: Final = {"pool": "pool", "connect": "connect", "tls": "connect", "write": "write"}
-
-
-def _add_limit(evidence: Evidence, error: BaseException) -> None:
-    if evidence.limit is not None:
-        return
-    timeout = attribute(error, "timeout")
-    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
-        evidence.limit = float(timeout)
-        return
-    extensions = attribute(attribute(error, "request"), "extensions")
-    limits = extensions.get("timeout") if isinstance(extensions, Mapping) else None
-    if isinstance(limits, Mapping):  # httpx: one limit for each phase
-        limit = limits.get(_LIMIT_OF.get(evidence.phase or "", "read"))
-        if isinstance(limit, (int, float)):
-            evidence.limit = float(limit)
-        return
-    told = _LIMIT_TOLD.search(_text_of(error))
-    if told:
-        evidence.limit = float(told.group(1))
-
-
-def _add_certificate(
-    evidence: Evidence, chains: list[list[BaseException]], now: float | None
-) -> None:
-    """The facts of the deepest TLS error, which is where a capturing context left them."""
-    errors = [one for strand in chains for one in strand]
-    for fact, error in zip(reversed(evidence.exceptions), reversed(errors), strict=True):
-        if "ssl.SSLError" in (fact.name, *fact.bases) and "Want" not in fact.name:
+    A probe leaves them on the outermost exception where no TLS error is in the chain.
+    """
+    for fact, error in zip(reversed(facts), reversed(errors), strict=True):
+        probed = "failwise_tls" in (getattr(error, "__dict__", None) or ())
+        if probed or ("ssl.SSLError" in (fact.name, *fact.bases) and "Want" not in fact.name):
             from failwise.evidence.tls import facts_of_exception
 
-            evidence.tls = facts_of_exception(error, host=evidence.host, now=now)
-            return
+            return facts_of_exception(error, host=host, now=now)
+    return None
 
 
-def _add_from_text(evidence: Evidence, facts: list[ExceptionFact], now: float | None) -> None:
-    """Free text inside the exceptions: ``RuntimeError("Error code: 429 - {...}")``."""
+def _add_from_text(
+    evidence: Evidence, facts: list[ExceptionFact], now: float | None
+) -> list[Evidence | str]:
+    """Free text inside the exceptions: ``RuntimeError("Error code: 429 - {...}")``.
+
+    Gives what was read of it, and the texts of which only their surroundings are of interest.
+    """
     structural = any(fact.kind not in (None, "bug", "status", "database") for fact in facts)
+    read: list[Evidence | str] = []
+    plain = ""
     for fact in facts[:4]:
         if not fact.text or (structural and not _MORE_TO_TELL.search(fact.text)):
             continue
-        told = from_text(fact.text, now=now)
+        # Wrappers print what they wrap: what was looked at in one is not looked at again.
+        if structural and (fact.text in plain or not tells_of_answer(fact.text)):
+            plain += f"\n{fact.text}"
+            read.append(fact.text)
+            continue
+        told = from_text(fact.text, now=now, classes=not structural)
+        read.append(told)
         evidence.status = evidence.status or told.status
         if isinstance(evidence.body, Unset):
             evidence.body = told.body
         evidence.headers = evidence.headers or told.headers
         evidence.title = evidence.title or told.title
         evidence.waits = evidence.waits or told.waits
-        evidence.parts = evidence.parts or told.parts
-        evidence.host = evidence.host or told.host
-        evidence.url = evidence.url or told.url
         if not structural and told.exceptions:
             evidence.exceptions = (*evidence.exceptions, *told.exceptions)
             evidence.phase = evidence.phase or told.phase
-            return
+            break
+    return read

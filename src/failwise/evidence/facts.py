@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from failwise.vocabulary.errors import ToolError
-from failwise.vocabulary.records import UNSET, Unset
+from failwise.vocabulary.records import UNSET, Deferred, Unset
 from failwise.vocabulary.result import ToolResult
 
 Phase: TypeAlias = Literal[
@@ -57,7 +57,7 @@ class ToldWait:
 
 
 @dataclass(slots=True)
-class Evidence:
+class Evidence(Deferred):
     """Everything known about how one invocation ended.
 
     `exceptions` run from the outermost to the deepest cause. `headers` have lower-case names.
@@ -67,7 +67,8 @@ class Evidence:
     certificate facts (see `failwise.evidence.tls`). `limit` is the time limit that passed, seconds.
     `is_error` is MCP's flag. `parts` are the pieces a pasted text was taken apart into:
     ``context``, ``wrapper``, ``message``, ``remnant``. `expects_json`: the tool promised JSON.
-    `unread`: there is a body, but nobody has read it from the wire.
+    `unread`: there is a body, but nobody has read it from the wire. `asked`: what the caller wanted, a
+    page or something else (see `asked_for`; None: nothing tells); `sent_to_login`: redirects led from there to a login.
     """
 
     source: Literal["exception", "response", "value", "text", "expired"]
@@ -98,3 +99,5 @@ class Evidence:
     expects_json: bool = False
     profile: str | None = None
     unread: bool = False
+    asked: Literal["page", "data", "api"] | None = None
+    sent_to_login: bool = False

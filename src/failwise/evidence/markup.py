@@ -44,13 +44,23 @@ def page_title(text: str) -> str | None:
     return None
 
 
+def may_be_page(text: str) -> bool:
+    """Does a page begin anywhere in it, as far as a glance tells?"""
+    if "<" in text:
+        return _BRACKET.search(text) is not None or "doctype" in text.lower()
+    return "doctype" in text or "DOCTYPE" in text or "doctype" in text.lower()
+
+
+_BRACKET = re.compile(r"<\s?(?:!|html|head|body|title)", re.IGNORECASE)
+
+
 def split_page(text: str) -> tuple[str, str]:
     """A text apart from the page pasted into it: (text without it, page).
 
     The page runs to ``</html>``, or to the end where it was cut off. It is recognised with its
     brackets and without (``!doctype htmlhtml lang``). ("text", "") where there is none.
     """
-    start = _REMNANT.search(text)
+    start = _REMNANT.search(text) if may_be_page(text) else None
     if start is None:
         return text, ""
     end = _PAGE_END.search(text, start.end())

@@ -9,6 +9,7 @@ from typing import Any, Final
 from failwise.evidence.bodies import BodyReading, is_json_type, read_body
 from failwise.evidence.bounds import bounded, clean_url, host_of
 from failwise.evidence.facts import Evidence
+from failwise.evidence.pages import asked_for, first_address, header, leads_to_login
 from failwise.evidence.waits import told_waits
 from failwise.vocabulary.records import UNSET, Unset
 
@@ -132,10 +133,24 @@ def from_response(
                 length_told=None if coded else told,
             ),
         )
+    if evidence.title is not None or evidence.problem == "html" or "html" in (content_type or ""):
+        _add_asked(evidence, response)
     if attribute(response, "too_large") is True:
         evidence.problem = "too_large"
     evidence.waits = told_waits(headers, evidence.body, evidence.text, now=now, status=status)
     return evidence
+
+
+def _add_asked(evidence: Evidence, response: object) -> None:
+    """A page came: was one asked for?"""
+    promised = attribute(response, "expects")
+    request = attribute(response, "request", "request_info", "_request")
+    first = clean_url(first_address(attribute(response, "history")))
+    accepts = header(attribute(request, "headers"), "accept")
+    evidence.asked = asked_for(
+        promised if isinstance(promised, str) else None, accepts, first or evidence.url
+    )
+    evidence.sent_to_login = leads_to_login(first, evidence.url)
 
 
 def use_body(evidence: Evidence, reading: BodyReading) -> None:

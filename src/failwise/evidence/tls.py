@@ -5,29 +5,21 @@ Python's `SSLCertVerificationError` says which check failed, but keeps nothing o
 exception, so that nobody has to connect a second time to look. `facts_of_exception` reads it.
 """
 
-import datetime
-import functools
-import ipaddress
-import os
 import re
 import socket
 import ssl
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import resources
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any, Final
 
-from failwise.evidence.bounds import bounded, clean_url
-from failwise.vocabulary.errors import ConfigurationError
+from failwise.evidence.tls_certificates import CHAIN_LIMIT, certificate_facts
+from failwise.evidence.tls_surroundings import root_store
 from failwise.vocabulary.records import record
 
-FILE: Final = "tls.toml"
 ATTRIBUTE: Final = "failwise_tls"
 """The attribute of an exception under which the captured handshake is kept."""
 
-_CHAIN_LIMIT: Final = 10
-_NAMES_LIMIT: Final = 100
 _DER: Final = 2  # _ssl.ENCODING_DER
 _HOST_IN_TEXT = re.compile(r"certificate is not valid for '([^']{1,253})'")
 
@@ -37,7 +29,10 @@ class Handshake:
     """What was captured of a failed handshake.
 
     `chain` holds the certificates as sent (DER, leaf first), `host` the name that was to be
-    verified, `address` the peer's (``192.0.2.1:443``), `next_bytes` what the peer sent on.
+    verified, `address` the peer's (``192.0.2.1:443``), `next_bytes` what the peer sent on, `roots`
+    what there was to check with (see `root_store`). `probe`: it was seen over a connection made
+    afterwards, to look, and this is what that one was called (``ok``: this machine's own roots trust
+    the peer, the failed client uses others).
     """
 
     chain: tuple[bytes, ...]
@@ -45,6 +40,8 @@ class Handshake:
     address: str | None
     protocol: str | None
     next_bytes: bytes = b""
+    roots: Mapping[str, Any] | None = None
+    probe: str | None = None
 
 
 def capturing_context(context: ssl.SSLContext | None = None) -> ssl.SSLContext:
@@ -69,7 +66,7 @@ class _CapturingSocket(ssl.SSLSocket):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
-            setattr(error, ATTRIBUTE, _captured(self, _address_of(self), _peeked(self)))
+            setattr(error, ATTRIBUTE, _captured(self, address_of(self), _peeked(self)))
             raise
 
 
@@ -91,10 +88,17 @@ def _captured(
     connection: ssl.SSLSocket | ssl.SSLObject, address: str | None, next_bytes: bytes
 ) -> Handshake:
     host = connection.server_hostname
-    return Handshake(_chain(connection), host or None, address, _protocol(connection), next_bytes)
+    return Handshake(
+        chain_of(connection),
+        host or None,
+        address,
+        _protocol(connection),
+        next_bytes,
+        root_store(connection.context),
+    )
 
 
-def _chain(connection: ssl.SSLSocket | ssl.SSLObject) -> tuple[bytes, ...]:
+def chain_of(connection: ssl.SSLSocket | ssl.SSLObject) -> tuple[bytes, ...]:
     """The chain as sent. Public since Python 3.13; before, only on the inner object."""
     inner = getattr(connection, "_sslobj", None)
     for holder in (connection, inner):
@@ -105,7 +109,7 @@ def _chain(connection: ssl.SSLSocket | ssl.SSLObject) -> tuple[bytes, ...]:
             certificates = method() or ()
             return tuple(
                 one if isinstance(one, bytes) else one.public_bytes(_DER)
-                for one in certificates[:_CHAIN_LIMIT]
+                for one in certificates[:CHAIN_LIMIT]
             )
         except (ssl.SSLError, ValueError, TypeError, AttributeError):
             continue
@@ -123,7 +127,8 @@ def _protocol(connection: ssl.SSLSocket | ssl.SSLObject) -> str | None:
     return version
 
 
-def _address_of(connection: socket.socket) -> str | None:
+def address_of(connection: socket.socket) -> str | None:
+    """The peer of a connected socket: ``192.0.2.1:443``, ``[2001:db8::1]:443``."""
     try:
         return _address(connection.getpeername())
     except OSError:
@@ -165,44 +170,18 @@ def _address_of_caller(frame: FrameType | None) -> str | None:
     return None
 
 
-@record
-class Labels:
-    """The data of `tls.toml`."""
-
-    codes: Mapping[int, str]
-    reasons: tuple[tuple[tuple[str, ...], str], ...]
-    intermediate_words: tuple[str, ...]
-    intermediate_names: frozenset[str]
-    interceptors: tuple[str, ...]
-
-
-@functools.cache
-def labels() -> Labels:
-    """The labels, read once. Raises `ConfigurationError` naming what is wrong."""
-    import tomllib
-
-    data = tomllib.loads(resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8"))
-    try:
-        return Labels(
-            {int(code): name for code, name in data["codes"].items()},
-            tuple((tuple(row["within"]), row["diagnosis"]) for row in data["reasons"]),
-            tuple(data["intermediates"]["words"]),
-            frozenset(data["intermediates"]["names"]),
-            tuple(data["interceptors"]["words"]),
-        )
-    except (KeyError, ValueError) as error:
-        raise ConfigurationError(f"{error}", file=FILE) from error
-
-
 def facts_of_exception(
     error: BaseException, *, host: str | None = None, now: float | None = None
 ) -> dict[str, Any]:
     """The facts of a failed handshake, as plain JSON data.
 
     From a connection of `capturing_context()` everything `certificate_facts` lists; else what the
-    exception itself says: ``verify_code``, ``verify_text``, ``host``, ``diagnosis``.
+    exception itself says: ``verify_code``, ``verify_text``, ``host``, ``diagnosis``. Facts that a probe
+    (see `tls_probe`) left on the exception are given back as they are.
     """
     captured = getattr(error, ATTRIBUTE, None)
+    if isinstance(captured, Mapping):
+        return dict(captured)
     code = getattr(error, "verify_code", None)
     text = getattr(error, "verify_message", None)
     reason = f"{getattr(error, 'reason', '') or ''} {error}"
@@ -210,7 +189,7 @@ def facts_of_exception(
     if host is None and handshake.host is None:
         named = _HOST_IN_TEXT.search(str(text or error))
         host = named.group(1) if named else None
-    return certificate_facts(
+    facts = certificate_facts(
         handshake.chain,
         host=handshake.host or host,
         address=handshake.address,
@@ -219,173 +198,9 @@ def facts_of_exception(
         verify_text=text if isinstance(text, str) else None,
         reason=reason,
         next_bytes=handshake.next_bytes,
+        roots=handshake.roots,
         now=now,
     )
-
-
-def certificate_facts(
-    chain: Sequence[bytes],
-    *,
-    host: str | None = None,
-    address: str | None = None,
-    protocol: str | None = None,
-    verify_code: int | None = None,
-    verify_text: str | None = None,
-    reason: str = "",
-    next_bytes: bytes = b"",
-    proxy: str | None = None,
-    now: float | None = None,
-) -> dict[str, Any]:
-    """What a chain (DER, leaf first, as sent) and the failed check say, as plain JSON data.
-
-    ``host``, ``sni`` (None for an address: none is sent), ``address``, ``tcp`` (the connection itself
-    stood), ``verify_code`` and ``verify_text`` (OpenSSL's), ``protocol``, ``proxy`` (the one in use,
-    else None), ``diagnosis`` (a label of `tls.toml`, or ``incomplete_chain``); with a chain also
-    ``subject``, ``issuer`` (RFC 4514), ``names`` (subjectAltName), ``not_before``, ``not_after``,
-    ``expired_since`` (RFC 3339, UTC; None: not expired), ``expired_subject``, ``self_signed``,
-    ``chain`` (subject and issuer of each certificate sent), ``interceptor`` (a name known for breaking
-    TLS open). `now` is epoch seconds, the clock when left out.
-    """
-    facts: dict[str, Any] = {
-        "host": host,
-        "sni": None if host is None or _is_address(host) else host,
-        "address": address,
-        "tcp": True,
-        "verify_code": verify_code,
-        "verify_text": verify_text,
-        "protocol": protocol,
-        "proxy": proxy or proxy_for(host),
-        "diagnosis": _diagnosis(verify_code, reason, next_bytes),
-    }
-    if chain:
-        if facts["diagnosis"] == "no_common_cipher":
-            # The server sent its certificate, so a cipher was agreed on: it misses the client's.
-            facts["diagnosis"] = "client_certificate"
-        facts.update(_chain_facts(chain, verify_code, now))
+    if handshake.probe is not None:
+        facts["probe"] = handshake.probe
     return facts
-
-
-def _diagnosis(code: int | None, reason: str, next_bytes: bytes) -> str:
-    if code:
-        return labels().codes.get(code, "unverified")
-    for within, diagnosis in labels().reasons:
-        if any(word in reason for word in within):
-            # OpenSSL has taken five bytes, "HTTP/"; the version follows.
-            return (
-                "plain_http"
-                if diagnosis == "not_tls" and next_bytes[:2] in (b"1.", b"0.")
-                else diagnosis
-            )
-    return "handshake"
-
-
-def _chain_facts(chain: Sequence[bytes], code: int | None, now: float | None) -> dict[str, Any]:
-    """What the certificates themselves say."""
-    from cryptography import x509
-
-    certificates: list[x509.Certificate] = []
-    for encoded in chain[:_CHAIN_LIMIT]:
-        try:
-            certificates.append(x509.load_der_x509_certificate(encoded))
-        except ValueError:
-            break
-    if not certificates:
-        return {}
-    leaf = certificates[0]
-    moment = (
-        datetime.datetime.fromtimestamp(now, datetime.UTC)
-        if now is not None
-        else datetime.datetime.now(datetime.UTC)
-    )
-    expired = next((one for one in certificates if one.not_valid_after_utc < moment), None)
-    described = [
-        {"subject": _name(one.subject), "issuer": _name(one.issuer)} for one in certificates
-    ]
-    facts: dict[str, Any] = {
-        "subject": described[0]["subject"],
-        "issuer": described[0]["issuer"],
-        "names": _names(leaf),
-        "not_before": _instant(leaf.not_valid_before_utc),
-        "not_after": _instant(leaf.not_valid_after_utc),
-        "expired_since": _instant(expired.not_valid_after_utc) if expired else None,
-        "expired_subject": _name(expired.subject) if expired else None,
-        "self_signed": leaf.subject == leaf.issuer,
-        "chain": described,
-        "interceptor": _interceptor(described),
-    }
-    if code in (2, 20, 21) and len(certificates) == 1 and _lacks_intermediate(leaf):
-        facts["diagnosis"] = "incomplete_chain"
-    return facts
-
-
-def _name(name: Any) -> str:
-    return bounded(name.rfc4514_string(), 300)
-
-
-def _instant(moment: datetime.datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _names(certificate: Any) -> list[str]:
-    """The subjectAltName: DNS names and addresses; without one, nothing (the CN no longer counts)."""
-    from cryptography import x509
-
-    try:
-        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        return []
-    names = [one for one in extension.value if isinstance(one, (x509.DNSName, x509.IPAddress))]
-    return [str(one.value) for one in names[:_NAMES_LIMIT]]
-
-
-def _lacks_intermediate(leaf: Any) -> bool:
-    """Was the leaf signed by an intermediate (which was not sent), rather than by a root?"""
-    from cryptography import x509
-    from cryptography.x509.oid import AuthorityInformationAccessOID, NameOID
-
-    if leaf.subject == leaf.issuer:
-        return False
-    try:
-        access = leaf.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
-        if any(one.access_method == AuthorityInformationAccessOID.CA_ISSUERS for one in access):
-            return True
-    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
-        pass
-    common = [str(one.value) for one in leaf.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)]
-    lowered = _name(leaf.issuer).lower()
-    known = labels()
-    return any(name in known.intermediate_names for name in common) or any(
-        word in lowered for word in known.intermediate_words
-    )
-
-
-def _interceptor(chain: Sequence[Mapping[str, str]]) -> str | None:
-    for one in chain:
-        lowered = one["issuer"].lower()
-        if any(word in lowered for word in labels().interceptors):
-            return one["issuer"]
-    return None
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True
-
-
-def proxy_for(host: str | None) -> str | None:
-    """The proxy that the environment names for HTTPS to `host`, without its credentials, else None."""
-    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        value = os.environ.get(name)
-        if value:
-            break
-    else:
-        return None
-    for entry in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "").split(","):
-        pattern = entry.strip().lstrip(".").lower()
-        lowered = (host or "").lower()
-        if pattern == "*" or (pattern and (lowered == pattern or lowered.endswith(f".{pattern}"))):
-            return None
-    return clean_url(value if "://" in value else f"http://{value}")

@@ -9,7 +9,7 @@ from failwise.evidence.facts import Evidence
 from failwise.evidence.responses import attribute, from_response, is_response, use_body
 from failwise.evidence.texts import from_text
 from failwise.evidence.waits import told_waits
-from failwise.vocabulary.records import UNSET, Unset
+from failwise.vocabulary.records import MAPPING, UNSET, Unset
 from failwise.vocabulary.result import ToolResult
 
 _CONTENT_ITEMS = 64
@@ -28,7 +28,7 @@ def from_value(
     """
     if isinstance(value, ToolResult):
         return Evidence(source="value", inner=value)
-    if isinstance(value, Mapping):
+    if isinstance(value, MAPPING):
         found = _mcp_of_mapping(value)
         if found is not None:
             return _from_mcp(*found, now=now)
@@ -63,7 +63,7 @@ def _from_body(value: str | bytes | bytearray, expects_json: bool, now: float | 
     content = value if isinstance(value, str) else bytes(value)
     evidence = Evidence(source="value", expects_json=expects_json, length_got=len(content))
     use_body(evidence, read_body(content, expects_json=expects_json))
-    if isinstance(evidence.body, Mapping):
+    if isinstance(evidence.body, MAPPING):
         found = _mcp_of_mapping(evidence.body)
         if found is not None:
             return _from_mcp(*found, now=now)
@@ -74,7 +74,7 @@ def _from_body(value: str | bytes | bytearray, expects_json: bool, now: float | 
 def _mcp_of_mapping(value: Mapping[Any, Any]) -> tuple[bool, list[Any], Any] | None:
     """Flag, content and structured content of an MCP tool result, bare or inside JSON-RPC."""
     inner = value.get("result")
-    if "jsonrpc" in value and isinstance(inner, Mapping):
+    if "jsonrpc" in value and isinstance(inner, MAPPING):
         value = inner
     content = value.get("content")
     flag = value.get("isError", value.get("is_error"))
@@ -86,7 +86,7 @@ def _mcp_of_mapping(value: Mapping[Any, Any]) -> tuple[bool, list[Any], Any] | N
 def _from_mcp(flag: bool, content: list[Any], structured: Any, *, now: float | None) -> Evidence:
     texts = []
     for item in content[:_CONTENT_ITEMS]:
-        text = item.get("text") if isinstance(item, Mapping) else attribute(item, "text")
+        text = item.get("text") if isinstance(item, MAPPING) else attribute(item, "text")
         if isinstance(text, str):
             texts.append(text)
     text = "\n".join(texts)
@@ -97,7 +97,7 @@ def _from_mcp(flag: bool, content: list[Any], structured: Any, *, now: float | N
         evidence = Evidence(source="value", text=bounded(text) or None)
         reading = read_body(text)
         evidence.body, evidence.title = reading.value, reading.title
-    if isinstance(structured, Mapping) and structured:
+    if isinstance(structured, MAPPING) and structured:
         evidence.body = structured
     if isinstance(evidence.body, Unset) and not flag:
         evidence.body = UNSET

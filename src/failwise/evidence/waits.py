@@ -9,7 +9,7 @@ from typing import Any, Final
 from failwise.evidence.durations import duration, http_date, iso_date, number, sane
 from failwise.evidence.facts import ToldWait
 from failwise.vocabulary.errors import ConfigurationError
-from failwise.vocabulary.records import Unset, record
+from failwise.vocabulary.records import MAPPING, Unset, record
 
 FILE: Final = "waits.toml"
 
@@ -19,24 +19,33 @@ _AMOUNT = r"\s{0,2}(\d{1,9}(?:\.\d{1,6})?)\s{0,2}"
 _POLICY = re.compile(
     r"(?P<name>\"[^\"]{0,128}\"|[\w-]{1,64})?\s{0,4}(?P<parameters>(?:;\s{0,4}\w{1,8}=[^;,]{1,64}\s{0,4}){1,8})"
 )
+_DIGIT = re.compile(r"\d")
 _PARAMETER = re.compile(r"(\w{1,8})=\s{0,2}\"?([0-9]{1,12})")
 _TEXT_LIMIT: Final = 16_384
 _SITUATIONS: Final = (429, 503)
 
 
 @record
-class Phrases:
-    """The forms of `waits.toml`, compiled."""
+class Places:
+    """Where a wait may stand below one name: here (`units` with their rank), or deeper."""
 
-    before: re.Pattern[str]
+    units: list[tuple[int, str, str]]
+    below: "dict[str, Places]"
+
+
+@record
+class Phrases:
+    """The forms of `waits.toml`, compiled; `before` each with the literals it waits for."""
+
+    before: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
     need: tuple[str, ...]
     amount: re.Pattern[str]
     own: re.Pattern[str]
     bare_unit: float
     factors: Mapping[str, float]
-    fields: tuple[tuple[tuple[str, ...], str], ...]
-    field_names: frozenset[str]
+    fields: Mapping[str, "Places"]
     headers: tuple[tuple[str, str], ...]
+    header_names: frozenset[str]
     buckets: tuple[tuple[str, str], ...]
 
 
@@ -51,19 +60,37 @@ def phrases() -> Phrases:
         factors = {word: seconds[unit] for unit, words in data["units"].items() for word in words}
         units = "|".join(sorted(map(re.escape, factors), key=len, reverse=True))
         return Phrases(
-            re.compile("|".join(f"(?:{form})" for form in data["before"]), re.IGNORECASE),
-            tuple(data["need"]),
+            tuple(
+                (tuple(row["need"]), re.compile(row["pattern"], re.IGNORECASE))
+                for row in data["before"]
+            ),
+            tuple({literal: None for row in data["before"] for literal in row["need"]}),
             re.compile(rf"{_AMOUNT}(?:({units})(?![a-z]))?", re.IGNORECASE),
             re.compile("|".join(data["own"]), re.IGNORECASE),
             seconds[data["bare_unit"]],
             factors,
-            tuple((tuple(row["path"]), row["unit"]) for row in data["fields"]),
-            frozenset(row["path"][0] for row in data["fields"]),
+            _places(data["fields"]),
             tuple((row["name"], row["unit"]) for row in data["headers"]),
+            frozenset(
+                {"ratelimit"}
+                | {row["name"] for row in data["headers"]}
+                | {row["reset"] for row in data["buckets"]}
+            ),
             tuple((row["reset"], row["remaining"]) for row in data["buckets"]),
         )
     except (KeyError, re.error) as error:
         raise ConfigurationError(f"{error}", file=FILE) from error
+
+
+def _places(rows: list[dict[str, Any]]) -> Mapping[str, Places]:
+    """The paths as a tree, so that what a body does not have is not looked for."""
+    root = Places([], {})
+    for rank, row in enumerate(rows):
+        place = root
+        for step in row["path"]:
+            place = place.below.setdefault(step, Places([], {}))
+        place.units.append((rank, ".".join(row["path"]), row["unit"]))
+    return root.below
 
 
 def parse_retry_after(value: str, *, now: float) -> float | None:
@@ -105,13 +132,14 @@ def told_waits(
     """
     if not headers and isinstance(body, Unset) and not text:
         return ()
-    moment = _moment(headers, now)
     waits: list[ToldWait] = []
-    if headers:
+    telling = bool(headers) and not phrases().header_names.isdisjoint(headers)
+    moment = _moment(headers, now) if telling or _may_tell(body) else 0.0
+    if telling:
         waits.extend(_from_headers(headers, moment))
-    if isinstance(body, (Mapping, list)):
+    if moment:
         waits.extend(_from_body(body, moment))
-    if headers:
+    if telling:
         waits.extend(_from_buckets(headers, moment, status))
     waits.extend(_from_text(text, body))
     return tuple(waits)
@@ -174,27 +202,41 @@ def _reset(value: str, now: float) -> float | None:
     return parse_retry_after(value, now=now)
 
 
+def _may_tell(body: Any) -> bool:
+    """Has a body any of the fields below which a wait may stand?"""
+    if isinstance(body, list):
+        body = body[0] if body else None
+    return isinstance(body, MAPPING) and not phrases().fields.keys().isdisjoint(body)
+
+
 def _from_body(body: Any, now: float) -> Iterator[ToldWait]:
     if isinstance(body, list):
         body = body[0] if body else None
-    if not isinstance(body, Mapping) or phrases().field_names.isdisjoint(body):
+    known = phrases().fields
+    if not isinstance(body, MAPPING) or known.keys().isdisjoint(body):
         return
-    for path, unit in phrases().fields:
-        for value in _at(body, path):
-            seconds = _told(value, unit, now)
+    found: list[tuple[int, ToldWait]] = []
+    _look(body, known, now, found)
+    found.sort(key=lambda one: one[0])  # keeps the order of a list's items
+    for _, wait in found:
+        yield wait
+
+
+def _look(
+    value: Any, places: Mapping[str, Places], now: float, found: list[tuple[int, ToldWait]]
+) -> None:
+    items: list[tuple[Any, Places]] = []
+    if isinstance(value, MAPPING):
+        items = [(value[name], place) for name, place in places.items() if name in value]
+    elif isinstance(value, list) and "*" in places:
+        items = [(item, places["*"]) for item in value[:32]]
+    for inner, place in items:
+        for rank, path, unit in place.units:
+            seconds = _told(inner, unit, now)
             if seconds is not None:
-                yield ToldWait(seconds, ".".join(path))
-
-
-def _at(value: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    if not path:
-        yield value
-    elif path[0] == "*":
-        if isinstance(value, list):
-            for item in value[:32]:
-                yield from _at(item, path[1:])
-    elif isinstance(value, Mapping) and path[0] in value:
-        yield from _at(value[path[0]], path[1:])
+                found.append((rank, ToldWait(seconds, path)))
+        if place.below:
+            _look(inner, place.below, now, found)
 
 
 def _told(value: Any, unit: str, now: float) -> float | None:
@@ -224,9 +266,9 @@ def _spoken(text: str | None, body: Any) -> Iterator[str]:
     """The texts in which a wait may be spoken of: messages of the body, else the text itself."""
     if isinstance(body, list):
         body = body[0] if body else None
-    if isinstance(body, Mapping):
+    if isinstance(body, MAPPING):
         for holder in (body, body.get("error"), body.get("Error"), body.get("detail")):
-            if isinstance(holder, Mapping):
+            if isinstance(holder, MAPPING):
                 for name in (
                     "message",
                     "msg",
@@ -245,15 +287,35 @@ def _spoken(text: str | None, body: Any) -> Iterator[str]:
         yield text[:_TEXT_LIMIT]
 
 
+def may_tell_wait(lowered: str) -> bool:
+    """May a text, in lower case, name a wait: has it a digit, and one of the literals?"""
+    if _DIGIT.search(lowered) is None:
+        return False
+    for literal in phrases().need:
+        if literal in lowered:
+            return True
+    return False
+
+
 def _of_phrase(text: str) -> float | None:
+    if _DIGIT.search(text) is None:
+        return None
     known = phrases()
     lowered = text.lower()
-    if not any(literal in lowered for literal in known.need):
-        return None
-    for start in known.before.finditer(text):
-        if known.own.search(text, max(0, start.start() - 24), min(len(text), start.end() + 48)):
+    starts: list[tuple[int, int, int]] = []
+    for order, (need, form) in enumerate(known.before):
+        for literal in need:
+            if literal in lowered:
+                starts += [(one.start(), order, one.end()) for one in form.finditer(text)]
+                break
+    done = 0
+    for start, _, end in sorted(starts):
+        if start < done:
+            continue  # inside of another phrase
+        done = end
+        if known.own.search(text, max(0, start - 24), min(len(text), end + 48)):
             continue
-        seconds = _spoken_duration(text, start.end())
+        seconds = _spoken_duration(text, end)
         if seconds is not None:
             return sane(seconds)
     return None

@@ -17,7 +17,8 @@ HOST = "127.0.0.1"
 
 
 class Listener:
-    """Accepts on an ephemeral port; with a TLS context it shakes hands first.
+    """Accepts on an ephemeral port; with `secured` it shakes hands first, with the context that
+    `secured` gives for the plain socket (None: it refuses, and the connection ends).
 
     At most `most` connections are open at once; one more is closed at once. `accepted` counts all of them.
     """
@@ -28,12 +29,12 @@ class Listener:
         answer: Callable[[Request], Reply],
         *,
         most: int,
-        context: "ssl.SSLContext | None" = None,
+        secured: "Callable[[socket.socket], ssl.SSLContext | None] | None" = None,
     ) -> None:
         self.name = name
         self.accepted = 0
         self._answer = answer
-        self._context = context
+        self._secured = secured
         self._most = most
         self._lock = threading.Lock()
         self._open: dict[Connection, threading.Thread] = {}
@@ -87,8 +88,11 @@ class Listener:
     def _serve(self, connection: Connection) -> None:
         try:
             connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._context is not None:
-                connection.socket = self._context.wrap_socket(
+            if self._secured is not None:
+                context = self._secured(connection.socket)
+                if context is None:
+                    return
+                connection.socket = context.wrap_socket(
                     connection.socket, server_side=True, do_handshake_on_connect=False
                 )
                 if self._closing:  # `close` may have found the socket as it was before

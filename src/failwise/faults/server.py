@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ from failwise.faults.requests import Request
 from failwise.vocabulary.errors import UsageError
 
 if TYPE_CHECKING:
+    import ssl
+
     from failwise.faults.peers import Certificates, Peer
 
 _log = logging.getLogger("failwise")
@@ -185,10 +187,22 @@ class FaultServer:
         ``good``: right in everything, for clients that trust `ca_file`. Wrong in one thing each:
         ``expired`` (five days ago), ``not_yet_valid``, ``wrong_host``, ``by_address`` (the
         certificate names localhost, the address does not), ``self_signed``, ``unknown_root``,
-        ``missing_intermediate``.
+        ``missing_intermediate``; ``intercepted`` (the authority of an intercepting proxy signed);
+        ``wrong_purpose`` (for clients only), ``weak_key`` (RSA of 1024 bits); ``client_certificate``
+        (it wants one), ``old_protocol`` (TLS 1.1 at most).
         """
         host = HOST if peer == "by_address" else "localhost"
         return f"https://{host}:{self._listener(peer).port}{path}"
+
+    @property
+    def proxy_url(self) -> str:
+        """The address of an HTTP proxy that breaks TLS open, as company proxies do.
+
+        It answers ``CONNECT`` for any host, and then speaks TLS in that host's name with a
+        certificate of its own authority; behind it are the same routes. Its connections count as
+        ``proxy``.
+        """
+        return f"http://{HOST}:{self._listener('proxy').port}"
 
     @property
     def ca_file(self) -> str:
@@ -248,11 +262,21 @@ class FaultServer:
         with self._lock:
             self._must_run()
             if name not in self._listeners:
-                context = None if name == "http" else self._authority().context(name)
                 self._listeners[name] = Listener(
-                    name, self._answer, most=self._most, context=context
+                    name, self._answer, most=self._most, secured=self._secured(name)
                 )
             return self._listeners[name]
+
+    def _secured(self, name: str) -> "Callable[[socket.socket], ssl.SSLContext | None] | None":
+        """How a listener's connections are secured: not, by one context, or per CONNECT request."""
+        if name == "http":
+            return None
+        if name == "proxy":
+            from failwise.faults.proxy import Tunnel
+
+            return Tunnel(self._authority().intercepting)
+        context = self._authority().context(name)
+        return lambda plain: context
 
     def _answer(self, request: Request) -> Reply:
         """Called by a connection's thread for each request."""

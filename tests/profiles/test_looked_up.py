@@ -1,0 +1,101 @@
+"""Rows corrected by the providers' own pages: what they must be read as, through the whole of it."""
+
+import json
+from importlib import resources
+from typing import Any
+
+import pytest
+import yaml
+
+from failwise.classify import Classifier
+from failwise.classify.contract import RecordedAnswer
+from failwise.evidence import from_response
+
+# host, status, headers, body, code, told wait
+ANSWERS: list[tuple[str, int, dict[str, str], Any, str, float | None]] = [
+    ("openrouter.ai", 429, {"retry-after": "9"}, {"error": {"code": 429, "message": "Rate limited"}}, "rate_limit.requests", 9),
+    ("openrouter.ai", 402, {}, {"error": {"code": 402, "message": "Insufficient credits"}}, "business.insufficient_balance", None),
+    ("openrouter.ai", 402, {"retry-after": "3"}, {"error": {"code": 402, "message": "In-flight spending budget reached"}}, "rate_limit.concurrency", 3),
+    ("gitlab.com", 429, {}, {"message": {"error": "This endpoint has been requested too many times. Try again later."}}, "rate_limit.requests", None),
+    ("api.airtable.com", 429, {}, {"errors": [{"error": "RATE_LIMIT_REACHED", "message": "Rate limit exceeded. Please try again later"}]}, "rate_limit.requests", None),
+    ("api.airtable.com", 429, {}, {"errors": [{"error": "PUBLIC_API_BILLING_LIMIT_EXCEEDED", "message": "API billing plan limit exceeded."}]}, "business.quota_exhausted", None),
+    ("api.sendgrid.com", 401, {}, {"errors": [{"message": "authenticated user is not authorized to send mail", "field": None}]}, "auth.forbidden", None),
+    ("maps.googleapis.com", 200, {}, {"status": "REQUEST_DENIED", "error_message": "The provided API key is invalid."}, "auth.invalid_credential", None),
+    ("maps.googleapis.com", 200, {}, {"status": "REQUEST_DENIED", "error_message": "This API project is not authorized to use this API."}, "auth.forbidden", None),
+    ("open.feishu.cn", 403, {}, {"code": 1061004, "msg": "forbidden."}, "auth.forbidden", None),
+    ("open.feishu.cn", 200, {}, {"code": 1254045, "msg": "FieldNameNotFound"}, "invalid_request.parameter", None),
+    ("ark.cn-beijing.volces.com", 404, {}, {"error": {"code": "InvalidEndpointOrModel.NotFound", "message": "The model or endpoint x does not exist"}}, "invalid_request.endpoint_not_found", None),
+    ("ark.cn-beijing.volces.com", 403, {}, {"error": {"code": "AccountOverdueError", "message": "your account has an overdue balance"}}, "business.billing", None),
+    ("ecs.aliyuncs.com", 403, {}, {"Code": "LastTokenProcessing", "Message": "The last token request is processing."}, "business.pending", None),
+    ("api.openai.com", 429, {}, {"error": {"code": "project_spend_limit_exceeded", "type": "insufficient_quota", "message": "limit"}}, "business.quota_exhausted", None),
+    ("graph.microsoft.com", 404, {}, {"error": {"code": "MailboxNotEnabledForRESTAPI", "message": "REST API is not yet supported for this mailbox."}}, "invalid_request.parameter", None),
+    ("a-django-site.example", 429, {}, {"detail": "Request was throttled. Expected available in 37 seconds."}, "rate_limit.requests", 37),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "status", "headers", "body", "code", "wait"), ANSWERS)
+def test_answers(
+    host: str, status: int, headers: dict[str, str], body: Any, code: str, wait: float | None
+) -> None:
+    """Code and told wait of an answer as the provider's page has it."""
+    answer = RecordedAnswer(
+        status,
+        {"content-type": "application/json", **headers},
+        json.dumps(body),
+        "POST",
+        f"https://{host}/v1/x",
+    )
+    failure = Classifier().classify(from_response(answer))
+    assert failure is not None
+    assert (failure.code, failure.retry_after) == (code, wait)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("no_active_hooks", "auth.invalid_credential"),
+        ("channel_is_archived", "business.conflict"),
+        ("posting_to_general_channel_denied", "auth.forbidden"),
+        ("team_disabled", "auth.account_disabled"),
+    ],
+)
+def test_slack_webhooks(text: str, code: str) -> None:
+    """Incoming webhooks answer a word, not JSON."""
+    answer = RecordedAnswer(
+        403, {"content-type": "text/html"}, text, "POST", "https://hooks.slack.com/services/T/B/x"
+    )
+    failure = Classifier().classify(from_response(answer))
+    assert failure is not None
+    assert failure.code == code
+
+
+def test_a_wechat_refund_that_may_be_tried_again() -> None:
+    """v2 answers XML at two levels; a block of a minute is a rate, a business error is not."""
+    for err, code in (
+        ("INVALID_REQ_TOO_MUCH", "rate_limit.requests"),
+        ("ERROR", "business.refused"),
+    ):
+        body = (
+            "<xml><return_code><![CDATA[SUCCESS]]></return_code><result_code><![CDATA[FAIL]]>"
+            f"</result_code><err_code><![CDATA[{err}]]></err_code>"
+            "<err_code_des><![CDATA[see]]></err_code_des></xml>"
+        )
+        answer = RecordedAnswer(
+            200, {"content-type": "text/xml"}, body, "POST", "https://api.mch.weixin.qq.com/secapi/pay/refund"
+        )  # fmt: skip
+        failure = Classifier().classify(from_response(answer))
+        assert failure is not None
+        assert failure.code == code
+
+
+def test_files_that_were_compared_with_their_source_say_when() -> None:
+    """A month, beside a source with a title; a good part of the package's files have one."""
+    folder = resources.files("failwise.profiles").joinpath("data")
+    compared = 0
+    for file in folder.iterdir():
+        if not file.name.endswith(".yaml"):
+            continue
+        sources = yaml.safe_load(file.read_text("utf-8"))["sources"]
+        assert all(source["title"] for source in sources)
+        compared += any("seen" in source for source in sources)
+    assert compared >= 18
