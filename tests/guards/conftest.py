@@ -6,10 +6,6 @@ import pytest
 
 from tests.guards.valkey import started
 
-pytest.register_assert_rewrite(
-    "failwise.testing.guard_conformance", "failwise.testing.guard_upstream"
-)
-
 
 @pytest.fixture(scope="session")
 def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
