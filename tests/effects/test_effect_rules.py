@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from failwise.effects.claims import StoredClaim, decide_claim, decide_settlement
 from failwise.effects.identity import arguments_fingerprint, effect_key
+from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.kinds import Category, Effect
 from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.steps import Claim
 
@@ -59,6 +61,22 @@ def test_waits_results_and_keys_are_told() -> None:
     result = ToolResult("order", True, 1)
     assert decide_claim(stored(state="done", result=result), None, REQUEST, NOW).result is result
     assert decide_claim(None, stored(key="k2", state="unknown"), REQUEST, NOW).key == "k2"
+
+
+def test_the_same_arguments_under_way_elsewhere_are_waited_for() -> None:
+    """Another owner sends the same thing under another id: it may be dead, so nobody sends beside it."""
+    answer = decide_claim(None, stored(key="k2"), REQUEST, NOW)
+    assert (answer.state, answer.wait, answer.key) == ("in_flight", 7, "k2")
+
+
+def test_a_settled_unknown_is_known_to_have_happened() -> None:
+    """Once somebody says that it happened, the call's own "nobody knows" is not its answer any more."""
+    unsure = ToolResult[Any]("order", False, failure=Failure(Category.SERVER, "server.internal"))
+    answer = decide_claim(stored(state="done", result=unsure), None, REQUEST, NOW)
+    assert (answer.state, answer.result) == ("done", None)
+    applied = Failure(Category.PARSING, "parsing.empty", effect=Effect.APPLIED)
+    said = ToolResult[Any]("order", False, failure=applied)
+    assert decide_claim(stored(state="done", result=said), None, REQUEST, NOW).result is said
 
 
 @pytest.mark.parametrize(

@@ -152,11 +152,11 @@ def test_a_cancelled_claim_claims_nothing(make: Make) -> None:
     with journal._writer.door:  # the writer stands
         blocker = journal.claim(claim_of("0"))
         time.sleep(0.05)
-        future = journal.claim(claim_of("1"))
+        future = journal.claim(claim_of("1", arguments="b"))
         cancelled = future.cancel()
     assert cancelled
     assert blocker.result(5).state == "granted"
-    assert ask(journal, "1").state == "granted"
+    assert ask(journal, "1", arguments="b").state == "granted"
 
 
 def test_a_storm_of_cancellations(make: Make) -> None:

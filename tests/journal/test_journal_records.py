@@ -171,8 +171,14 @@ def test_the_place_follows_path_then_environment_then_directory(
     monkeypatch.setenv("FAILWISE_JOURNAL", ":memory:")
     assert Journal().place == ":memory:"
     assert Journal(tmp_path / "x.db").place == str(tmp_path / "x.db")
-    with pytest.raises(UsageError, match="SQLite file"):
-        Journal("postgresql://user:password@host/db")
+    monkeypatch.setenv("FAILWISE_JOURNAL", "sqlite:///sub/y.db")
+    assert Journal().place == str(tmp_path / "sub" / "y.db")
+    assert Journal(f"sqlite:///{tmp_path}/z.db").place == str(tmp_path / "z.db")
+    assert Journal("sqlite://").place == ":memory:"
+    shown = Journal("postgresql://user:password@host/db?schema=a&sslpassword=b").place
+    assert shown == "postgresql://user:****@host/db?schema=a&sslpassword=****"
+    with pytest.raises(UsageError, match="begins with sqlite, postgresql"):
+        Journal("mysql://user:password@host/db")
 
 
 def test_network_file_systems_are_known() -> None:
@@ -319,9 +325,15 @@ def test_an_older_file_is_brought_forward_once(tmp_path: Path) -> None:
     for _ in range(2):
         schema.migrate(connection, old, steps)
     found = connection.execute("SELECT call_id, extra_column FROM calls").fetchall()
+    counted = connection.execute(
+        "SELECT hour, tool, upstream, code, calls, requests, wasted FROM rollup_calls"
+    ).fetchall()
     version = connection.execute("SELECT value FROM meta").fetchall()
     connection.close()
     assert found == [("call_old", "x")]
+    assert counted == [
+        (1_800_000_000, "search", "search", "network.read_timeout", 1, 2, 1)
+    ]  # what was recorded before there were counts is counted
     assert version == [(str(len(steps)),)]
 
 

@@ -1,33 +1,26 @@
 """The journal that a command reads: an existing one, never made or changed by looking at it."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from failwise.journal import place
 from failwise.vocabulary.errors import ConfigurationError
 
 
-def existing(path: str | None) -> str:
-    """The path of a journal that is there: as given, else the usual place.
+def existing(chosen: str | None) -> str:
+    """The path or URL of a journal that is there: as given, else the usual place.
 
-    It is opened read-only and looked at first: an empty file, or another program's database, must
-    not become a journal because somebody mistyped a name. Raises `ConfigurationError`.
+    It is opened and looked at first: an empty file, or another program's database, must not become
+    a journal because somebody mistyped a name. Raises `ConfigurationError`.
     """
-    found = place.resolve(path)
-    if found == place.MEMORY:
-        raise ConfigurationError("a journal in memory ends with its process; name a file")
-    if not Path(found).is_file():
+    from failwise.journal.store import open_existing
+
+    found = place.locate(chosen)
+    if found.engine == "sqlite" and not (
+        found.address == place.MEMORY or Path(found.address).is_file()
+    ):
         raise ConfigurationError(
-            f"there is no journal here; name its file, or set {place.VARIABLE}", file=found
+            f"there is no journal here; name its file or URL, or set {place.VARIABLE}",
+            file=found.shown,
         )
-    try:
-        with closing(sqlite3.connect(f"{Path(found).as_uri()}?mode=ro", uri=True)) as connection:
-            tables = connection.execute(
-                "SELECT name FROM sqlite_master WHERE name IN ('calls', 'attempts', 'claims')"
-            ).fetchall()
-    except sqlite3.Error as error:
-        raise ConfigurationError(f"this is not a journal ({error})", file=found) from error
-    if len(tables) < 3:
-        raise ConfigurationError("this is not a journal: it has none of its tables", file=found)
-    return found
+    open_existing(found).close()
+    return found.address

@@ -2,6 +2,7 @@
 
 from typing import Any, Literal, TypeAlias
 
+from failwise.vocabulary.kinds import Effect
 from failwise.vocabulary.records import record
 from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.steps import Claim, Claimed
@@ -51,22 +52,31 @@ def decide_claim(
     """May this effect be sent?
 
     `existing` is the claim stored under the same key; `open_effect` another claim of the same run
-    with the same fingerprint that is open at `now` (see `StoredClaim.open_at`). `now` in epoch
-    seconds. ``granted`` means: store it as claimed, then send. Anything else means: do not send.
+    with the same fingerprint that is open at `now` (see `StoredClaim.open_at`), or is being sent by
+    another owner: who may be dead, so that it is waited for. `now` in epoch seconds. ``granted`` means: store it as claimed, then send. Anything else means: do not send.
+    ``done`` without a result means: it happened, and that is all that is known (a person or a late
+    answer said so after the call itself could not).
     """
     if existing is not None:
         if existing.fingerprint != request.fingerprint:
             return Claimed("conflict", key=existing.key)
         state = existing.state_at(now)
         if state == "done":
-            return Claimed("done", result=existing.result, key=existing.key)
+            return Claimed("done", result=_answer(existing.result), key=existing.key)
         if state == "claimed":
             return Claimed("in_flight", wait=existing.lease_until - now, key=existing.key)
         if state == "unknown":
             return Claimed("unknown", result=existing.result, key=existing.key)
     if open_effect is not None:
+        if not open_effect.open_at(now):
+            return Claimed("in_flight", wait=open_effect.lease_until - now, key=open_effect.key)
         return Claimed("open", result=open_effect.result, key=open_effect.key)
     return Claimed("granted", key=request.key)
+
+
+def _answer(result: ToolResult[Any] | None) -> ToolResult[Any] | None:
+    """What the call had said, unless it had said that nobody knows: by now somebody knows."""
+    return None if result is not None and result.effect is Effect.UNKNOWN else result
 
 
 def decide_settlement(

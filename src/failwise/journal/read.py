@@ -1,26 +1,32 @@
 """Reading a journal: typed rows for reports and for people, and settling what is open."""
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal
 
 from failwise.effects.claims import StoredClaim
 from failwise.journal import place as places
-from failwise.journal.journal import Journal, SystemClock
-from failwise.vocabulary.errors import UsageError
+from failwise.journal.clock import SystemClock
+from failwise.journal.reader import (
+    ClusterName,
+    Cursor,
+    Filter,
+    Place,
+    Reader,
+    Source,
+    loaded,
+    open_reader,
+)
+from failwise.journal.store import Keeping, Store, open_existing, open_store
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.records import record
 
-
-class Source(Protocol):
-    """Whatever answers SQL with rows that can be read by column name: a `Journal` is one."""
-
-    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]: ...
-
-
-Place: TypeAlias = "str | os.PathLike[str] | Source | None"
+__all__ = [
+    "AttemptRecord", "CallRecord", "ClusterName", "Cursor", "File", "Filter", "OpenEffect",
+    "Place", "Reader", "Source", "attempts", "calls", "open_effects", "open_reader", "opened",
+    "settle",
+]  # fmt: skip
 
 
 @record
@@ -100,36 +106,56 @@ _OPEN_COLUMNS = ", ".join(OpenEffect.__slots__)  # type: ignore[attr-defined]
 
 
 class File:
-    """A journal file, opened to read. Raises `ConfigurationError` where there is none."""
+    """A journal that is there, opened to read; also to settle, and to name clusters.
 
-    def __init__(self, path: "str | os.PathLike[str] | None" = None) -> None:
-        import sqlite3
+    `place`: a path or URL, None for the usual place; `claims`: where claims are, as for `Journal`.
+    Raises `ConfigurationError` where there is no journal.
+    """
 
-        from failwise.journal.schema import connect_to_read
+    def __init__(
+        self,
+        place: "str | os.PathLike[str] | None" = None,
+        claims: "str | os.PathLike[str] | None" = None,
+    ) -> None:
+        target = places.locate(place)
+        self.place = target.shown
+        self.engine = target.engine
+        self._store = open_existing(target)
+        self._beside = self._store
+        other = places.claims_target(target, claims)
+        self._beside_file = ""
+        if other != target:
+            self._beside = open_store(other, Keeping())
+            if other.engine == "sqlite":
+                self._beside_file = other.address
 
-        self.place = places.resolve(path)
-        self._connection = connect_to_read(self.place)
-        self._connection.row_factory = sqlite3.Row
+    def _of(self, sql: str) -> Store:
+        return self._beside if places.beside(sql) else self._store
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        return self._connection.execute(sql, parameters).fetchall()
+        store = self._of(sql)
+        if store is self._beside and self._beside_file and not os.path.exists(self._beside_file):
+            return []  # nothing was claimed yet, and looking must not make a file
+        return store.rows(sql, parameters)
+
+    def write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+        if statements:
+            self._of(statements[0][0]).write(statements)
 
     def resolve(self, key: str, state: Literal["done", "not_done"]) -> StoredClaim:
-        from failwise.journal.store import Store
-
-        store = Store(self.place, None, SystemClock(), float("inf"), 2**62)
-        try:
-            return store.resolve(key, state)
-        finally:
-            store.close()
+        return self._beside.resolve(key, state)
 
     def close(self) -> None:
-        self._connection.close()
+        for store in {id(one): one for one in (self._store, self._beside)}.values():
+            store.close()
 
 
 @contextmanager
 def opened(place: Place = None) -> "Iterator[Source]":
     """A source to read from: a `Journal` as it is, or the file at a path (None: the usual place)."""
+    if isinstance(place, Reader):
+        yield place.source
+        return
     if place is not None and not isinstance(place, (str, os.PathLike)):
         yield place
         return
@@ -193,7 +219,7 @@ def open_effects(
         " OR (state='claimed' AND lease_until<=?) ORDER BY claimed_at LIMIT ?",
         (moment, limit),
     )
-    return [OpenEffect(**dict(row) | {"arguments": _loaded(row["arguments"])}) for row in found]
+    return [OpenEffect(**dict(row) | {"arguments": loaded(row["arguments"])}) for row in found]
 
 
 def settle(place: Place, key: str, state: Literal["done", "not_done"]) -> StoredClaim:
@@ -202,8 +228,6 @@ def settle(place: Place, key: str, state: Literal["done", "not_done"]) -> Stored
     Raises `UsageError` for an unknown key, for one that is done, or one that is being sent now.
     """
     with opened(place) as source:
-        if not isinstance(source, (Journal, File)):
-            raise UsageError(f"{type(source).__name__} can be read, but not settled: give the file")
         return source.resolve(key, state)
 
 
@@ -211,16 +235,7 @@ def _call(row: Any) -> CallRecord:
     values = dict(row)
     values["success"] = bool(values["success"])
     values["verified"] = None if values["verified"] is None else bool(values["verified"])
-    failure = _loaded(values["failure"])
+    failure = loaded(values["failure"])
     values["failure"] = Failure.from_dict(failure) if isinstance(failure, dict) else None
-    values["arguments"] = _loaded(values["arguments"])
+    values["arguments"] = loaded(values["arguments"])
     return CallRecord(**values)
-
-
-def _loaded(text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -1,13 +1,16 @@
 """A finished call as rows: redacted first, then cut, never the other way round."""
 
-import json
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from failwise.journal.bounded import LONGEST, bounded, json_of
 from failwise.journal.latency import bucket_of
+from failwise.journal.rollups import HOUR
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import StopReason
 from failwise.vocabulary.result import Attempt, ToolResult
+from failwise.vocabulary.tokens import estimated
 
 MESSAGE = 300
 """Characters kept of a message."""
@@ -19,28 +22,37 @@ RESULT = 64_000
 """Characters kept of the value of a settled effect, as JSON."""
 IDENTITY = 200
 """Characters kept of an id or name. Ids are kept as they are: they link records."""
-_TEXT = 100_000
-_ITEMS = 10_000
-_DEPTH = 40
+_LAST_MOMENT = 1e11
+"""Epoch seconds beyond which nothing is a moment."""
+_CLOCK_GRAIN = 0.001
 
-CALL = (
-    "INSERT INTO calls (id, call_id, run_id, parent_id, tool, started, duration_ms,"
-    " latency_bucket, success, stop_reason, sent, failed_attempts, repairs, degraded_to, verified,"
-    " retry_at, action, category, code, http_status, effect, retry_after, provider, fingerprint,"
-    " rule, message, failure, arguments)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-)
-ATTEMPT = (
-    "INSERT INTO attempts (call, position, number, started, duration_ms, category, code,"
-    " http_status, effect, message, failure_rule, action, delay, reason, rule)"
-    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-)
-_NO_FAILURE = (None,) * 10
-_PLAIN_REST = (0, 0, None, None, None, None, *_NO_FAILURE, None)
+CALL_COLUMNS = (
+    "id", "call_id", "run_id", "parent_id", "tool", "started", "duration_ms", "latency_bucket",
+    "success", "stop_reason", "sent", "hour", "upstream", "model", "failed_attempts", "repairs",
+    "degraded_to", "verified", "retry_at", "action", "waited_ms", "told_waits", "waits_obeyed",
+    "category", "code", "http_status", "effect", "retry_after", "provider", "fingerprint", "rule",
+    "message", "failure", "body_length", "fed_length", "arguments", "parameters", "body_tokens",
+    "fed_tokens",
+)  # fmt: skip
+"""The columns of ``calls``, in the order of `call_row`."""
+OF_CALL = ("hour", "tool", "upstream", "model", "success")
+"""What an attempt repeats of its call, so that attempts can be counted by themselves."""
+ATTEMPT_COLUMNS = (
+    "call", "position", "number", "started", "duration_ms", "category", "code", "http_status",
+    "effect", "message", "failure_rule", "action", "delay", "reason", "rule", "at", "provider",
+    "fingerprint", "retry_after", *OF_CALL,
+)  # fmt: skip
+"""The columns of ``attempts``, in the order of `attempt_rows`. `at`: when the call began."""
+RAW_COLUMNS = ("call", "position", "call_id", "at", "content_type", "length", "body")
+"""The columns of ``raw_answers``."""
+_NO_FAILURE = (None,) * 12
+_NO_TOKENS = (None, None)
+_PLAIN_REST = (0, 0, None, None, None, None, 0.0, 0, 0, *_NO_FAILURE, None)
 
 
-Plain: TypeAlias = tuple[str, str, str, str | None, float, float]
-"""A call that simply worked: tool, call id, run id, parent id, start (epoch s), duration (ms)."""
+Plain: TypeAlias = tuple[str, str, str, str | None, float, float, str, str | None, int | None]
+"""A call that simply worked: tool, call id, run id, parent id, start (epoch s), duration (ms),
+upstream, model, number of parameters."""
 
 
 def plain(result: ToolResult[Any]) -> "ToolResult[Any] | Plain":
@@ -64,6 +76,9 @@ def plain(result: ToolResult[Any]) -> "ToolResult[Any] | Plain":
             result.parent_id,
             result.timestamp,
             result.duration_ms,
+            result.upstream,
+            result.model,
+            result.parameters,
         )
     return result
 
@@ -75,10 +90,74 @@ class Redactor(Protocol):
     def data(self, data: Any) -> Any: ...
 
 
+class Built(NamedTuple):
+    """Rows of finished calls; results that could not be built have none."""
+
+    calls: list[tuple[Any, ...]]
+    attempts: list[tuple[Any, ...]]
+    raw: list[tuple[Any, ...]]
+
+
+def built(
+    results: "Sequence[ToolResult[Any] | Plain]",
+    first: int,
+    redactor: Redactor,
+    raw: str = "",
+    raw_bytes: int = 0,
+) -> Built:
+    """The rows of finished calls, numbered from `first`. `raw`: keep raw answers, ``redacted`` or
+    ``as is``. One record that cannot be built costs the others nothing."""
+    made = Built([], [], [])
+    for number, result in enumerate(results, first):
+        with suppress(Exception):  # whatever is wrong with it, it is counted by whoever asked
+            call = call_row(number, result, redactor)
+            if not isinstance(result, tuple) and result.attempts:
+                attempts = attempt_rows(number, result, redactor)
+                answers = _raw_rows(number, result, redactor, raw, raw_bytes) if raw else []
+                made.attempts.extend(attempts)
+                made.raw.extend(answers)
+            made.calls.append(call)
+    return made
+
+
+def renumbered(made: Built, by: int) -> Built:
+    """The same rows with other numbers: each `by` more."""
+    return Built(*[[(row[0] + by, *row[1:]) for row in rows] for rows in made])
+
+
+def _raw_rows(
+    number: int, result: ToolResult[Any], redactor: Redactor, raw: str, raw_bytes: int
+) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for position, attempt in enumerate(result.attempts):
+        failure = attempt.failure
+        if failure is None or failure.raw is None:
+            continue
+        text = failure.raw if raw == "as is" else redactor.text(failure.raw)
+        body = text.encode("utf-8", "backslashreplace")[:raw_bytes].decode("utf-8", "ignore")
+        evidence = failure.evidence
+        kind = evidence.content_type[:IDENTITY] if evidence and evidence.content_type else None
+        length = evidence.length if evidence else None
+        found.append(
+            (
+                number,
+                position,
+                result.call_id[:IDENTITY],
+                result.timestamp,
+                kind,
+                len(failure.raw) if length is None else length,
+                body,
+            )
+        )
+    return found
+
+
 def call_row(number: int, result: "ToolResult[Any] | Plain", redactor: Redactor) -> tuple[Any, ...]:
-    """The values of `CALL` for one finished call; `number` is the row's id."""
+    """The values of `CALL_COLUMNS` for one finished call; `number` is the row's id."""
     if isinstance(result, tuple):
-        tool, call_id, run_id, parent_id, timestamp, duration_ms = result
+        tool, call_id, run_id, parent_id, timestamp, duration_ms, upstream, model, parameters = (
+            result
+        )
         return (
             number,
             call_id[:IDENTITY],
@@ -91,10 +170,16 @@ def call_row(number: int, result: "ToolResult[Any] | Plain", redactor: Redactor)
             1,
             StopReason.SUCCEEDED.value,
             1,
+            hour_of(timestamp),
+            (upstream or tool)[:IDENTITY],
+            model[:IDENTITY] if model else "",
             *_PLAIN_REST,
+            parameters,
+            *_NO_TOKENS,
         )
     attempts = result.attempts
     failure = result.failure
+    fed = None if failure is None else _fed(result)
     return (
         number,
         result.call_id[:IDENTITY],
@@ -107,27 +192,71 @@ def call_row(number: int, result: "ToolResult[Any] | Plain", redactor: Redactor)
         1 if result.success else 0,
         result.stop_reason.value,
         result.sent,
+        hour_of(result.timestamp),
+        (result.upstream or result.tool_name)[:IDENTITY],
+        result.model[:IDENTITY] if result.model else "",
         sum(1 for attempt in attempts if attempt.failure is not None) if attempts else 0,
         len(result.repairs),
         result.degraded_to,
-        result.verified,
+        None if result.verified is None else int(result.verified),
         result.retry_at,
         result.suggested_action.value if result.suggested_action else None,
-        *(_NO_FAILURE if failure is None else _failure_columns(result, failure, redactor)),
+        *_waits(attempts),
+        *(_NO_FAILURE if failure is None else _failure_columns(result, failure, fed, redactor)),
         arguments_json(result.arguments, redactor) if result.arguments is not None else None,
+        result.parameters,
+        *(
+            _NO_TOKENS
+            if fed is None or failure is None
+            else (_body_tokens(failure), estimated(fed))
+        ),
     )
 
 
+def hour_of(moment: float) -> int:
+    """The beginning of the hour of a moment, both in epoch seconds; 0 for what is no moment."""
+    return int(moment // HOUR) * HOUR if abs(moment) < _LAST_MOMENT else 0
+
+
+def _waits(attempts: tuple[Attempt, ...]) -> tuple[float, int, int]:
+    """Milliseconds waited between attempts; waits that an upstream told; those of them that no
+    request cut short. A told wait after which nothing more was sent was obeyed too."""
+    waited, told, obeyed = 0.0, 0, 0
+    for place, attempt in enumerate(attempts):
+        following = attempts[place + 1] if place + 1 < len(attempts) else None
+        pause = 0.0
+        if following is not None:
+            ended = attempt.started + attempt.duration_ms / 1000
+            pause = max(0.0, following.started - ended)
+            if attempt.decision is not None and attempt.decision.delay > 0:
+                waited += pause * 1000
+        wait = attempt.failure.retry_after if attempt.failure is not None else None
+        if wait is not None:
+            told += 1
+            obeyed += following is None or following.number == 0 or pause >= wait - _CLOCK_GRAIN
+    return waited, told, obeyed
+
+
 def attempt_rows(number: int, result: ToolResult[Any], redactor: Redactor) -> list[tuple[Any, ...]]:
-    """The values of `ATTEMPT`: none when there is nothing to say but "first try, fine"."""
+    """The values of `ATTEMPT_COLUMNS`: none when there is nothing to say but "first try, fine"."""
     attempts = result.attempts
     if not attempts or (len(attempts) == 1 and attempts[0].failure is None):
         return []
-    return [_attempt_row(number, at, attempt, redactor) for at, attempt in enumerate(attempts)]
+    of_call = (
+        hour_of(result.timestamp),
+        result.tool_name[:IDENTITY],
+        (result.upstream or result.tool_name)[:IDENTITY],
+        result.model[:IDENTITY] if result.model else "",
+        1 if result.success else 0,
+    )
+    return [
+        (*_attempt_row(number, position, attempt, result.timestamp, redactor), *of_call)
+        for position, attempt in enumerate(attempts)
+    ]
 
 
 def _attempt_row(
-    number: int, position: int, attempt: Attempt, redactor: Redactor
+    number: int, position: int, attempt: Attempt, at: float, redactor: Redactor
 ) -> tuple[Any, ...]:
     failure, decision = attempt.failure, attempt.decision
     return (
@@ -146,11 +275,15 @@ def _attempt_row(
         decision.delay if decision else None,
         message(decision.reason, redactor) if decision else None,
         decision.rule[:IDENTITY] if decision else None,
+        at,
+        failure.provider if failure else None,
+        failure.fingerprint[:IDENTITY] if failure else None,
+        failure.retry_after if failure else None,
     )
 
 
 def _failure_columns(
-    result: ToolResult[Any], failure: Failure, redactor: Redactor
+    result: ToolResult[Any], failure: Failure, fed: str | None, redactor: Redactor
 ) -> tuple[Any, ...]:
     effect = result.effect
     return (
@@ -164,24 +297,53 @@ def _failure_columns(
         failure.rule[:IDENTITY],
         message(failure.message, redactor),
         failure_json(failure, redactor),
+        _body_length(failure),
+        len(fed) if fed is not None else None,
     )
+
+
+def _fed(result: ToolResult[Any]) -> str | None:
+    """What the model is given instead."""
+    try:
+        return result.for_model()
+    except Exception:  # an odd value inside must not cost the record
+        return None
+
+
+def _body_length(failure: Failure) -> int:
+    """The length of what the upstream really said: what a model would have had to read."""
+    evidence = failure.evidence
+    return max(len(failure.message), (evidence.length or 0) if evidence else 0)
+
+
+def _body_tokens(failure: Failure) -> int:
+    """Tokens of what the upstream really said, estimated; of a body that is gone, by its length in
+    bytes and what is kept of its beginning."""
+    if failure.raw is not None:
+        return estimated(failure.raw)
+    evidence, least = failure.evidence, estimated(failure.message)
+    if evidence is None or not evidence.length:
+        return least
+    kept = evidence.snippet or evidence.message or failure.message or "."
+    share = estimated(kept) / len(kept.encode("utf-8", "replace"))
+    return max(least, round(evidence.length * share))
 
 
 def message(text: str, redactor: Redactor) -> str:
     """A message, redacted, then cut to `MESSAGE` characters."""
-    return redactor.text(text if len(text) <= _TEXT else text[:_TEXT])[:MESSAGE]
+    return redactor.text(text if len(text) <= LONGEST else text[:LONGEST])[:MESSAGE]
 
 
 def _named(text: str | None, redactor: Redactor) -> str | None:
-    return redactor.text(str(text)[:_TEXT])[:IDENTITY] if text is not None else None
+    return redactor.text(str(text)[:LONGEST])[:IDENTITY] if text is not None else None
 
 
 def arguments_json(arguments: Mapping[str, Any], redactor: Redactor) -> str:
     """Arguments as redacted, bounded JSON; what is too long is kept as the start of its text."""
-    text = _json(redactor.data(bounded(arguments)))
+    text = json_of(redactor.data(bounded(arguments)))
     if len(text) <= ARGUMENTS:
         return text
-    return _json({"truncated": True, "length": len(text), "text": text[: ARGUMENTS - 100]})
+    return json_of({"truncated": True, "length": len(text), "text": text[: ARGUMENTS - 100]})
 
 
 def failure_data(failure: Failure, redactor: Redactor) -> dict[str, Any]:
@@ -189,7 +351,7 @@ def failure_data(failure: Failure, redactor: Redactor) -> dict[str, Any]:
     evidence = failure.evidence
     open_part = redactor.data(
         {
-            "message": failure.message[:_TEXT],
+            "message": failure.message[:LONGEST],
             "details": bounded(failure.details) if failure.details else None,
             "likely_causes": list(failure.likely_causes),
             "remedies": dict(failure.remedies) if failure.remedies else None,
@@ -222,6 +384,8 @@ def failure_data(failure: Failure, redactor: Redactor) -> dict[str, Any]:
         "confidence": failure.confidence,
         "samples": failure.samples,
         "rule": failure.rule,
+        "why": failure.why,
+        "spoke": [one.to_dict() for one in failure.spoke],
         "fingerprint": failure.fingerprint,
     }
     whole = open_part | fixed
@@ -231,12 +395,12 @@ def failure_data(failure: Failure, redactor: Redactor) -> dict[str, Any]:
 def failure_json(failure: Failure, redactor: Redactor) -> str:
     """A failure as redacted, bounded JSON; details give way first."""
     data = failure_data(failure, redactor)
-    text = _json(data)
-    for name in ("details", "likely_causes", "meaning", "remedies", "evidence"):
+    text = json_of(data)
+    for name in ("details", "spoke", "likely_causes", "meaning", "remedies", "evidence"):
         if len(text) <= FAILURE:
             break
         data.pop(name, None)
-        text = _json(data)
+        text = json_of(data)
     return text
 
 
@@ -244,9 +408,9 @@ def result_json(result: ToolResult[Any], redactor: Redactor) -> str:
     """What is kept of a settled effect, for whoever asks for it again: redacted, bounded."""
     failure = result.failure
     value = redactor.data(bounded(result.value))
-    if len(_json(value)) > RESULT:
-        value = {"truncated": True, "text": _json(value)[:MESSAGE]}
-    return _json(
+    if len(json_of(value)) > RESULT:
+        value = {"truncated": True, "text": json_of(value)[:MESSAGE]}
+    return json_of(
         {
             "tool_name": result.tool_name,
             "success": result.success,
@@ -272,53 +436,3 @@ def result_from_json(text: str | None, tool: str) -> ToolResult[Any] | None:
         return ToolResult.from_json(text)
     except (ValueError, KeyError, TypeError):
         return ToolResult(tool, True, None, stop_reason=StopReason.SUCCEEDED)
-
-
-def bounded(data: Any, depth: int = _DEPTH) -> Any:
-    """Plain JSON data of bounded size. What is too large is named, never cut: a secret cut in two
-    would pass the border."""
-    budget = [_ITEMS]
-    return _bounded(data, depth, budget)
-
-
-def _bounded(data: Any, depth: int, budget: list[int]) -> Any:
-    budget[0] -= 1
-    if data is None or isinstance(data, (bool, int, float)):
-        return data if not isinstance(data, int) or -(2**63) <= data < 2**63 else f"{data:x}"[:64]
-    if isinstance(data, str):
-        return data if len(data) <= _TEXT else f"<text of {len(data)} characters>"
-    if isinstance(data, (bytes, bytearray)):
-        return f"<{len(data)} bytes>"
-    if depth == 0 or budget[0] <= 0:
-        return "<more>"
-    if isinstance(data, Mapping):
-        kept: dict[str, Any] = {}
-        for key, value in data.items():
-            if budget[0] <= 0:
-                kept["..."] = "<more>"
-                break
-            kept[str(key)] = _bounded(value, depth - 1, budget)
-        return kept
-    if isinstance(data, (list, tuple, set, frozenset)):
-        items: list[Any] = []
-        for value in data:
-            if budget[0] <= 0:
-                items.append("<more>")
-                break
-            items.append(_bounded(value, depth - 1, budget))
-        return items
-    return _described(data)
-
-
-def _described(value: Any) -> str:
-    try:
-        text = str(value)
-    except Exception:
-        return f"<{type(value).__name__}>"
-    return text if len(text) <= _TEXT else f"<{type(value).__name__}>"
-
-
-def _json(data: Any) -> str:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=_described)
-    # A lone surrogate cannot be stored as UTF-8.
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 
+from failwise.journal import advice, rollups
 from failwise.vocabulary.errors import ConfigurationError
 
 _FIRST = (
@@ -34,8 +35,84 @@ _FIRST = (
     "CREATE INDEX prevented_by_time ON prevented (at)",
 )
 
-MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST,)
+_ROLLUP_KEYS = (
+    " tool TEXT NOT NULL, upstream TEXT NOT NULL, model TEXT NOT NULL, provider TEXT NOT NULL,"
+    " category TEXT NOT NULL, code TEXT NOT NULL,"
+)
+_LATENCY_TABLE = (
+    "CREATE TABLE {table} ({period} INTEGER NOT NULL, bucket INTEGER NOT NULL,"
+    + _ROLLUP_KEYS
+    + " asked INTEGER NOT NULL, calls INTEGER NOT NULL, PRIMARY KEY ({period}, bucket, tool,"
+    " upstream, model, provider, category, code, asked)) WITHOUT ROWID"
+)
+_SECOND = (
+    "ALTER TABLE calls ADD COLUMN hour INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE calls ADD COLUMN upstream TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE calls ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE calls ADD COLUMN waited_ms REAL NOT NULL DEFAULT 0",
+    "ALTER TABLE calls ADD COLUMN told_waits INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE calls ADD COLUMN waits_obeyed INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE calls ADD COLUMN parameters INTEGER",
+    "ALTER TABLE calls ADD COLUMN body_length INTEGER",
+    "ALTER TABLE calls ADD COLUMN fed_length INTEGER",
+    "ALTER TABLE calls ADD COLUMN body_tokens INTEGER",
+    "ALTER TABLE calls ADD COLUMN fed_tokens INTEGER",
+    "UPDATE calls SET hour = CAST(started / 3600 AS INTEGER) * 3600, upstream = tool",
+    "ALTER TABLE attempts ADD COLUMN at REAL NOT NULL DEFAULT 0",
+    "ALTER TABLE attempts ADD COLUMN provider TEXT",
+    "ALTER TABLE attempts ADD COLUMN fingerprint TEXT",
+    "ALTER TABLE attempts ADD COLUMN retry_after REAL",
+    "ALTER TABLE attempts ADD COLUMN hour INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE attempts ADD COLUMN tool TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE attempts ADD COLUMN upstream TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE attempts ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE attempts ADD COLUMN success INTEGER NOT NULL DEFAULT 0",
+    "UPDATE attempts SET (at, hour, tool, upstream, success) = (SELECT started, calls.hour,"
+    " calls.tool, calls.upstream, calls.success FROM calls WHERE id = call)"
+    " WHERE call IN (SELECT id FROM calls)",
+    "CREATE INDEX calls_by_run ON calls (run_id) WHERE run_id <> ''",
+    "CREATE INDEX calls_failed ON calls (started) WHERE success = 0",
+    "CREATE INDEX calls_failed_by_call ON calls (call_id) WHERE success = 0",
+    "CREATE TABLE rollup_calls (hour INTEGER NOT NULL,"
+    + _ROLLUP_KEYS
+    + " asked INTEGER NOT NULL, calls INTEGER NOT NULL, successes INTEGER NOT NULL,"
+    " first_try INTEGER NOT NULL, recovered INTEGER NOT NULL, degraded INTEGER NOT NULL,"
+    " refusals INTEGER NOT NULL, rounds INTEGER NOT NULL, requests INTEGER NOT NULL,"
+    " retried INTEGER NOT NULL, retries INTEGER NOT NULL, wasted INTEGER NOT NULL,"
+    " failed_attempts INTEGER NOT NULL, told_waits INTEGER NOT NULL,"
+    " waits_obeyed INTEGER NOT NULL, waited_ms REAL NOT NULL, repaired INTEGER NOT NULL,"
+    " repairs INTEGER NOT NULL, verified INTEGER NOT NULL, body_length INTEGER NOT NULL,"
+    " fed_length INTEGER NOT NULL, body_tokens INTEGER NOT NULL, fed_tokens INTEGER NOT NULL,"
+    " duration_ms REAL NOT NULL,"
+    " PRIMARY KEY (hour, tool, upstream, model, provider, category, code, asked)) WITHOUT ROWID",
+    _LATENCY_TABLE.format(table="latency_hours", period="hour"),
+    _LATENCY_TABLE.format(table="latency_days", period="day"),
+    "CREATE TABLE rollup_attempts (hour INTEGER NOT NULL,"
+    + _ROLLUP_KEYS
+    + " attempts INTEGER NOT NULL, cured INTEGER NOT NULL,"
+    " PRIMARY KEY (hour, tool, upstream, model, provider, category, code)) WITHOUT ROWID",
+    "CREATE TABLE rollup_failures (hour INTEGER NOT NULL, fingerprint TEXT NOT NULL,"
+    " code TEXT NOT NULL, tool TEXT NOT NULL, upstream TEXT NOT NULL, category TEXT NOT NULL,"
+    " provider TEXT NOT NULL, asked INTEGER NOT NULL, calls INTEGER NOT NULL,"
+    " first_seen REAL NOT NULL, last_seen REAL NOT NULL, PRIMARY KEY (hour, fingerprint, code,"
+    " tool, upstream, category, provider, asked)) WITHOUT ROWID",
+    "CREATE TABLE rollup_arguments (hour INTEGER NOT NULL, tool TEXT NOT NULL, model TEXT NOT NULL,"
+    " parameters INTEGER NOT NULL, calls INTEGER NOT NULL, wrong INTEGER NOT NULL,"
+    " refused INTEGER NOT NULL, repaired INTEGER NOT NULL,"
+    " PRIMARY KEY (hour, tool, model, parameters)) WITHOUT ROWID",
+    "CREATE TABLE cluster_names (fingerprint TEXT PRIMARY KEY, cluster TEXT NOT NULL,"
+    " name TEXT NOT NULL, muted INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE raw_answers (call INTEGER NOT NULL, position INTEGER NOT NULL,"
+    " call_id TEXT NOT NULL, at REAL NOT NULL, content_type TEXT, length INTEGER, body TEXT NOT NULL,"
+    " PRIMARY KEY (call, position)) WITHOUT ROWID",
+    "CREATE INDEX raw_answers_by_time ON raw_answers (at)",
+)
+
+MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST, _SECOND, advice.TABLE)
 """Item n takes a file from version n to n + 1. Never change one that was released: append."""
+
+_ROLLED_UP = 2
+"""The version that brought the rollups: they are filled from the calls of an older file."""
 
 
 def connect(place: str, *, timeout: float = 5.0) -> sqlite3.Connection:
@@ -122,6 +199,9 @@ def migrate(
         for statements in migrations[version:]:
             for statement in statements:
                 connection.execute(statement)
+        if 0 < version < _ROLLED_UP <= len(migrations):
+            for rollup in rollups.ALL:
+                connection.execute(rollup.insert())
         connection.execute(
             "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
         )

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 _log = logging.getLogger("failwise")
 
 BATCH = 500
-"""Rows, or claims, in one commit."""
+"""Claims in one commit, and records that are worth a commit without lingering."""
+LOAD = 4_000
+"""Records in one commit when many wait."""
 LINGER = 0.02
-"""Seconds that records may wait for company."""
+"""Seconds that records may wait for company, unless the engine likes larger batches."""
 _BACKOFF = 0.5, 30.0
 """Seconds between two tries while the file cannot be written: the first, the longest."""
 
@@ -35,10 +37,20 @@ Effect: TypeAlias = "Claiming | Settling | Mark"
 
 class Writer:
     """One process's writer. `records` and `effects` are the queues; callers append, then `rouse`
-    when `asleep`. The store is made by `open_store` in the thread, at the first need."""
+    when `asleep`. The store is made by `open_store` in the thread, at the first need. `prunes`: it
+    also removes what is too old, when there is nothing else to do. `linger` in seconds. `place` is shown in messages."""
 
-    def __init__(self, place: str, open_store: "Callable[[], Store]") -> None:
+    def __init__(
+        self,
+        place: str,
+        open_store: "Callable[[], Store]",
+        *,
+        prunes: bool = True,
+        linger: float = LINGER,
+    ) -> None:
         self.place = place
+        self._linger = linger
+        self.prunes = prunes
         self.records: deque[ToolResult[Any] | Plain | Mark] = deque()
         self.effects: deque[Effect] = deque()
         self.asleep = True
@@ -135,8 +147,8 @@ class Writer:
             self._said.add(text)
             _log.warning("journal: %s", text)
 
-    def close_file(self) -> None:
-        """Close the file if there is one; the next use opens it again. Needs the `door`."""
+    def close_store(self) -> None:
+        """Close the store unless it is in memory; the next use opens it again. Needs the `door`."""
         if self._store is not None and not self._store.in_memory:
             self._store.close()
 
@@ -172,7 +184,7 @@ class Writer:
             pause = self._next_try - time.monotonic()
             self._wake_up.wait(max(LINGER, min(pause, 1.0)))
         elif len(self.records) < BATCH:
-            self._wake_up.wait(LINGER)
+            self._wake_up.wait(self._linger)
 
     def _work_waits(self) -> bool:
         return bool(self.effects or self.records or self._kept or self.closing)
@@ -182,7 +194,7 @@ class Writer:
             self._write_effects()
             self._write_records()
             idle = not (self.effects or self.records or self._kept)
-            if idle and self._store is not None and not self._failures:
+            if idle and self.prunes and self._store is not None and not self._failures:
                 self._store.prune()
         except Exception as error:
             self._failed(error)
@@ -231,7 +243,7 @@ class Writer:
 
     def _write_records(self) -> None:
         mark: Mark | None = None
-        while self.records and len(self._kept) < BATCH and mark is None:
+        while self.records and len(self._kept) < LOAD and mark is None:
             item = self.records.popleft()
             if isinstance(item, Mark):
                 mark = item
