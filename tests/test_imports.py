@@ -21,7 +21,8 @@ FLOORS = (
     {"runtime"},
     {"insight", "simulation", "agent", "connect", "faults"},
     {"testing"},  # its providers are fault servers
-    {"cli", "dashboard"},
+    {"dashboard"},
+    {"cli"},  # the command serves the dashboard
 )
 """The rooms from the ground up. A room imports from lower floors and from itself, nothing else."""
 
@@ -31,7 +32,7 @@ HEAVY = (
 )  # fmt: skip
 
 FRAMEWORKS = {
-    "mcp", "mcp_types", "pydantic", "opentelemetry", "prometheus_client", "httpx", "requests", "aiohttp",
+    "mcp", "mcp_types", "pydantic", "opentelemetry", "prometheus_client", "httpx", "httpx2", "requests", "aiohttp",
     "dbos", "celery", "temporalio",
 }  # fmt: skip
 """What modules of `connect` connect to."""

@@ -39,16 +39,19 @@ async def serve_http(
     token: str | None = None,
     allowed_hosts: tuple[str, ...] = (),
     began: Callable[[int], Any] | None = None,
+    dashboard: Any = None,
 ) -> None:
     """Serve hosts over streamable HTTP at ``/mcp`` until cancelled. `began` is told the port.
+    `dashboard`: an ASGI application, with a gate of its own, to serve below ``/dashboard``.
 
     Raises `UsageError` for another host than loopback without `token`.
     """
     import uvicorn
 
+    served = app(proxy, host=host, token=token, allowed_hosts=allowed_hosts)
     server = uvicorn.Server(
         uvicorn.Config(
-            app(proxy, host=host, token=token, allowed_hosts=allowed_hosts),
+            served if dashboard is None else _Beside(served, "/dashboard", dashboard),
             host=host,
             port=port,
             log_level="warning",
@@ -99,6 +102,22 @@ def app(
     )
     inner = proxy.server.streamable_http_app(host=host, transport_security=security)
     return inner if token is None else _Guarded(inner, token)
+
+
+class _Beside:
+    """One application, and another one below a path."""
+
+    def __init__(self, inner: Any, path: str, other: Any) -> None:
+        self._inner, self._path, self._other = inner, path, other
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if scope["type"] == "http" and (path == self._path or path.startswith(f"{self._path}/")):
+            base = scope.get("root_path", "") + self._path
+            scope = {**scope, "root_path": base, "path": path if path != self._path else f"{path}/"}
+            await self._other(scope, receive, send)
+            return
+        await self._inner(scope, receive, send)
 
 
 class _Guarded:
