@@ -5,10 +5,11 @@ VENV ?= .venv
 CLIENTS ?= .venv-clients
 ENGINES ?= .venv-engines
 SERVERS ?= .venv-servers
+BROWSER ?= .venv-browser
 BIN := $(VENV)/bin
 PROFILES := src/failwise/profiles
 
-.PHONY: help setup demo test clients engines servers check lint types format bench bench-guards bench-agent scores confidence clean
+.PHONY: help setup demo test clients engines servers browser check lint types format bench bench-guards bench-agent scores confidence clean
 
 help:
 	@echo "make demo    watch an agent's tool calls meet real faults"
@@ -16,9 +17,10 @@ help:
 	@echo "make clients run the tests that need some twenty client packages (a venv of their own)"
 	@echo "make engines run the tests on durable engines and databases (a venv of their own)"
 	@echo "make servers run the tests of the MCP proxy before public servers"
+	@echo "make browser run the tests of the dashboard in chromium (installed with apt where it is missing)"
 	@echo "make check   lint, format, strict types, tests"
 	@echo "make format  put the code in form"
-	@echo "make bench   cost of a good call, of a claim (ratios)"
+	@echo "make bench   cost of a good call, of a claim, of classification (ratios)"
 	@echo "make bench-agent tasks of dependent calls under faults, three loops compared"
 	@echo "make scores  accuracy on the shared case files, where they are"
 	@echo "make confidence measure anew how often each rule is right"
@@ -72,6 +74,18 @@ $(SERVERS)/.ready: Makefile
 servers: setup $(SERVERS)/.ready
 	FAILWISE_TEST_SERVERS=$(SERVERS)/bin $(BIN)/python -m pytest tests/servers
 
+# The dashboard in Debian's chromium; screenshots go to build/screenshots. Without it they are skipped.
+$(BROWSER)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/python -m pip install --quiet --editable '.[test,browser]'
+	@touch $@
+
+browser: setup $(BROWSER)/.ready
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+		|| { apt-get update -qq && apt-get install -y -qq chromium fonts-noto-cjk >/dev/null; } 2>/dev/null \
+		|| echo "chromium is missing and could not be installed (apt-get install chromium): its tests are skipped"
+	FAILWISE_SCREENSHOTS=build/screenshots $(BROWSER)/bin/python -m pytest tests/browser -W default
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -91,6 +105,7 @@ bench-agent: setup
 
 bench: setup
 	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench_classify.py
 
 bench-guards: setup
 	$(BIN)/python scripts/bench_guards.py --outage
@@ -103,4 +118,4 @@ confidence: setup
 	$(BIN)/python scripts/measure_confidence.py
 
 clean:
-	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled
+	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) $(BROWSER) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled

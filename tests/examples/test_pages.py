@@ -29,7 +29,7 @@ def names(paths: list[Path]) -> list[str]:
 
 def _file_name(text: str) -> str | None:
     """The file that a block says it is, in its first line."""
-    found = re.match(r"# ([a-z]+\.toml)$", text.partition("\n")[0])
+    found = re.match(r"# ([a-z]+\.(?:toml|yaml))$", text.partition("\n")[0])
     return found[1] if found else None
 
 
@@ -39,7 +39,7 @@ def test_the_python_of_a_page_runs_and_prints_what_is_shown(
 ) -> None:
     """Blocks of a page run in order, in one namespace; a ``text`` block after one is its output.
 
-    A ``yaml`` block is the file of its id, a ``toml`` block that begins with ``# NAME.toml`` that file.
+    A ``yaml`` block is the file of its id, one that begins with ``# NAME.toml`` or ``# NAME.yaml`` that file.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FAILWISE_JOURNAL", ":memory:")
@@ -50,7 +50,8 @@ def test_the_python_of_a_page_runs_and_prints_what_is_shown(
     for block, after in pairwise([*shown, None]):
         assert block is not None
         if block.language == "yaml":
-            (tmp_path / f"{block.text.partition('id: ')[2].split()[0]}.yaml").write_text(
+            own = _file_name(block.text)
+            (tmp_path / (own or f"{block.text.partition('id: ')[2].split()[0]}.yaml")).write_text(
                 block.text, "utf-8"
             )
         if block.language == "toml" and (name := _file_name(block.text)):

@@ -92,7 +92,7 @@ class _Exchange:
     """A request of aiohttp, and what comes after this middleware."""
 
     __slots__ = (
-        "_handler", "address", "error", "host", "method", "replayable", "request", "response", "url",
+        "_handler", "error", "host", "method", "replayable", "request", "response", "url",
     )  # fmt: skip
 
     def __init__(self, request: Any, handler: Any) -> None:
@@ -101,10 +101,14 @@ class _Exchange:
         self.method = request.method
         self.url = str(url)
         self.host = url.raw_authority.rpartition("@")[2].lower()
-        self.address = self.host + url.raw_path
         self.replayable = _replayable(request.body)
         self.response: Any = None
         self.error: BaseException | None = None
+
+    @property
+    def path(self) -> str:
+        path: str = self.request.url.raw_path
+        return path
 
     def body(self) -> bytes | None:
         body = self.request.body
@@ -172,7 +176,9 @@ async def _read_ahead(stream: Any) -> bytes:
         pass
     content = b"".join(pieces)
     if content:
-        with warnings.catch_warnings():  # deprecated for years, and there is no other way to put back
+        with (
+            warnings.catch_warnings()
+        ):  # deprecated for years, and there is no other way to put back
             warnings.simplefilter("ignore", DeprecationWarning)
             stream.unread_data(content)
     return content[:BEGINNING]
@@ -198,4 +204,5 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name != "NotSent":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _not_sent_type()
+    globals()[name] = found = _not_sent_type()
+    return found

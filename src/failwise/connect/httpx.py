@@ -120,4 +120,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import httpx
 
-    return httpx_family.family(httpx).not_sent
+    globals()[name] = found = httpx_family.family(httpx).not_sent
+    return found

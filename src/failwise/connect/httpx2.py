@@ -120,4 +120,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import httpx2
 
-    return httpx_family.family(httpx2).not_sent
+    globals()[name] = found = httpx_family.family(httpx2).not_sent
+    return found

@@ -25,7 +25,7 @@ class _Exchange:
     """A request of httpx. Its transport's `send` is one attempt."""
 
     __slots__ = (
-        "_inner", "_kinds", "address", "error", "host", "method", "replayable", "request",
+        "_inner", "_kinds", "error", "host", "method", "replayable", "request",
         "response", "url",
     )  # fmt: skip
 
@@ -35,11 +35,19 @@ class _Exchange:
         self.method = request.method
         self.url = str(url)
         self.host = url.netloc.decode("ascii", "replace").lower()
-        self.address = self.host + url.path
         # Content that is at hand can be sent again; a file or a generator is gone once it was read.
+        if not hasattr(request, "_content") and isinstance(
+            request.stream, kinds.library.ByteStream
+        ):
+            request.read()  # a redirected request has its content still in a stream
         self.replayable = hasattr(request, "_content")
         self.response: Any = None
         self.error: BaseException | None = None
+
+    @property
+    def path(self) -> str:
+        path: str = self.request.url.path
+        return path
 
     def body(self) -> bytes | None:
         return (self.request.content or None) if self.replayable else None
@@ -74,9 +82,7 @@ class _Exchange:
 
     def _refusal(self, content: bytes) -> HttpAnswer:
         answer = self.response
-        return refusal(
-            answer.status_code, answer.headers, content, self.method, self.url, raw=True
-        )
+        return refusal(answer.status_code, answer.headers, content, self.method, self.url, raw=True)
 
 
 class _SyncExchange(_Exchange):

@@ -120,7 +120,9 @@ class Telemetry:
 
         span, token = begun
         context.detach(token)
-        if result is None:
+        if result is None and call.laid_down:
+            span.set_attribute("failwise.waits", True)
+        elif result is None:
             _failed(span, "runtime.cancelled", "the call was cancelled")
         else:
             self._describe(span, result)

@@ -111,7 +111,7 @@ class _Exchange:
     """A request of requests, prepared, with what its session says of timeouts and trust."""
 
     __slots__ = (
-        "_options", "_send", "address", "error", "host", "method", "replayable", "request",
+        "_options", "_send", "error", "host", "method", "path", "replayable", "request",
         "response", "url",
     )  # fmt: skip
 
@@ -123,7 +123,7 @@ class _Exchange:
         self.url = request.url or ""
         parts = urlsplit(self.url)
         self.host = parts.netloc.rpartition("@")[2].lower()
-        self.address = self.host + parts.path
+        self.path = parts.path
         self.replayable = request.body is None or isinstance(request.body, bytes | str)
         self.response: Any = None
         self.error: BaseException | None = None
@@ -164,7 +164,9 @@ class _Exchange:
     def beginning(self) -> HttpAnswer:
         response, content = self.response, b""
         raw = response.raw
-        if isinstance(getattr(response, "_content", None), bytes):  # an adapter that has read it all
+        if isinstance(
+            getattr(response, "_content", None), bytes
+        ):  # an adapter that has read it all
             return self._refusal(response.content[:BEGINNING], raw=False)
         if hasattr(raw, "read") and hasattr(raw, "headers"):
             content, broken = _read(raw)
@@ -263,7 +265,9 @@ def _adapter_type() -> type[Any]:
             self.gate, self.wrapped = gate, wrapped
 
         def send(self, request: Any, *args: Any, **options: Any) -> Any:
-            given = dict(zip(("stream", "timeout", "verify", "cert", "proxies"), args, strict=False))
+            given = dict(
+                zip(("stream", "timeout", "verify", "cert", "proxies"), args, strict=False)
+            )
             inner = super().send if self.wrapped is None else self.wrapped.send
             exchange = _Exchange(request, inner, {**given, **options})
             return self.gate.pass_through(exchange)
@@ -296,4 +300,5 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name != "NotSent":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _not_sent_type()
+    globals()[name] = found = _not_sent_type()
+    return found

@@ -52,12 +52,15 @@ class Exchange(Protocol):
 
     method: str
     url: str
-    address: str
-    """Host and path: what declarations are matched against."""
     host: str
     replayable: bool
     response: Any
     error: BaseException | None
+
+    @property
+    def path(self) -> str:
+        """Where on the host: declarations are matched against host and path."""
+        ...
 
     def body(self) -> bytes | None:
         """The request's body where it is at hand; never read from a stream."""
@@ -157,15 +160,15 @@ class Gate:
         if self.runtime.mode == "off":
             return exchange.send()
         lane = self._lane(exchange)
+        execution = self._execution(exchange, lane)
 
         def attempt(_: Arguments, context: CallContext) -> Any:
             if exchange.response is not None:
                 exchange.discard()
-            self._prepare(exchange, lane, context)
+            _prepare(exchange, lane, context, execution)
             _sent(exchange, exchange.send)
             return exchange.status() if exchange.status() < 400 else exchange.beginning()
 
-        execution = self._execution(exchange, lane)
         token = _current.set(attempt)
         try:
             runtime = execution.runtime
@@ -183,15 +186,15 @@ class Gate:
         if self.runtime.mode == "off":
             return await exchange.send()
         lane = self._lane(exchange)
+        execution = self._execution(exchange, lane)
 
         async def attempt(_: Arguments, context: CallContext) -> Any:
             if exchange.response is not None:
                 await exchange.discard()
-            self._prepare(exchange, lane, context)
+            _prepare(exchange, lane, context, execution)
             await _sent_async(exchange, exchange.send)
             return exchange.status() if exchange.status() < 400 else await exchange.beginning()
 
-        execution = self._execution(exchange, lane)
         token = _current.set(attempt)
         try:
             runtime = execution.runtime
@@ -199,16 +202,6 @@ class Gate:
         finally:
             _current.reset(token)
         return _handed_on(exchange, result)
-
-    def _prepare(self, exchange: Exchange, lane: Lane, context: CallContext) -> None:
-        exchange.response = exchange.error = None
-        for name, value in context.headers.items():
-            exchange.set_header(name, value)
-        key = lane.key_header
-        if key is not None and context.idempotency_key and exchange.header(key) is None:
-            exchange.set_header(key, context.idempotency_key)
-        if context.remaining is not None:
-            exchange.limit(context.remaining)
 
     def _execution(self, exchange: Exchange, lane: Lane) -> "Execution":
         runtime, run = (own_runtime(), None) if self._given is None else self._given._where()
@@ -239,9 +232,11 @@ class Gate:
         """What is declared of this request: the file's or runtime's declarations have the last word."""
         said: Mapping[str, Any] = {}
         if self._declared:
-            said = self._declared.of_request(exchange.method, exchange.address)
+            said = self._declared.of_request(exchange.method, exchange.host + exchange.path)
         if runtime._declarations:
-            theirs = runtime._declarations.of_request(exchange.method, exchange.address)
+            theirs = runtime._declarations.of_request(
+                exchange.method, exchange.host + exchange.path
+            )
             said = {**said, **theirs} if theirs else said
         return said
 
@@ -268,6 +263,18 @@ class Gate:
             **options,
         )
         return Lane(spec, runtime._plan(spec), options.get("idempotency_key"))
+
+
+def _prepare(exchange: Exchange, lane: Lane, context: CallContext, execution: "Execution") -> None:
+    """Before each attempt: the trace, the key, and the time that is left."""
+    exchange.response = exchange.error = None
+    for name, value in context.headers.items():
+        exchange.set_header(name, value)
+    key = lane.key_header
+    if key is not None and context.idempotency_key and exchange.header(key) is None:
+        exchange.set_header(key, context.idempotency_key)
+    if execution.call.deadline is not None and context.remaining is not None:
+        exchange.limit(context.remaining)
 
 
 def _handed_on(exchange: Exchange, result: ToolResult[Any]) -> Any:

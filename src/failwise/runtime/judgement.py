@@ -88,14 +88,16 @@ class Judgement:
                 reading = _unrepaired(reading)
         return reading
 
-    def reader(self, tool: ToolSpec) -> "ArgumentReader":
+    def reader(self, tool: ToolSpec) -> "ArgumentReader | _AsGiven":
         """What reads the arguments of a tool."""
+        if tool.kind == "client":
+            return _AsGiven()
         reader = self._readers.get(tool.name)
-        if reader is None:
+        if reader is None or reader.schema is not tool.schema:
             from failwise.arguments import ArgumentReader
 
             reader = ArgumentReader(tool.schema, tool.name, redact=discreet)
-            if tool.name in self._runtime._tools or tool.kind == "client":
+            if tool.name in self._runtime._tools:
                 self._readers[tool.name] = reader
         return reader
 
@@ -171,6 +173,16 @@ class Judgement:
                 library, now=self._runtime.clock.time, advisor=self._asked(), rules=rules
             )
         return made
+
+    def learn(self, profile: Mapping[str, Any]) -> None:
+        """Know one more profile from now on; one of the same id takes its place."""
+        kept = [
+            one
+            for one in self._profiles
+            if not (isinstance(one, Mapping) and one["id"] == profile["id"])
+        ]
+        self._profiles = (*kept, profile)
+        self._classifier = None
 
     def _asked(self) -> "Advisor | None":
         """The advisor, whose answers the journal keeps."""
@@ -390,6 +402,15 @@ def _already_retried(failure: Failure | None) -> Failure:
     """A failure of a nested call: it was retried there, and is not multiplied here."""
     assert failure is not None
     return replace(failure, details={**(failure.details or {}), "already_retried": True})
+
+
+class _AsGiven:
+    """Reads the arguments of a client's request: no model wrote them."""
+
+    def read(self, raw: Any, *, truncated: bool = False) -> Reading:
+        from failwise.arguments import Reading as Read
+
+        return Read(raw)
 
 
 def _as_it_is(reader: Any, call: Call) -> Reading:

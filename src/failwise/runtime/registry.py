@@ -14,6 +14,8 @@ from failwise.vocabulary.spec import ToolSpec
 from failwise.vocabulary.steps import Call
 
 if TYPE_CHECKING:
+    import os
+
     from failwise.tools.declared import Declarations
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,6 +99,53 @@ class Registry:
         with contextlib.suppress(TypeError):  # what cannot be hashed is called by its name
             self._functions[tool] = spec.name
         return spec
+
+    def add_openapi(
+        self,
+        spec: "str | os.PathLike[str] | Mapping[str, Any]",
+        *,
+        base_url: str | None = None,
+        include: "str | Sequence[str] | None" = None,
+        exclude: "str | Sequence[str]" = (),
+        prefix: str = "",
+        credentials: Mapping[str, str | None] | None = None,
+        **options: Any,
+    ) -> list[ToolSpec]:
+        """Register the operations of an OpenAPI 3.0 or 3.1 document as tools; gives them.
+
+        `spec`: a path, the document's text (JSON or YAML), or its parsed content. `base_url` takes the
+        place of its servers. `include` and `exclude` are globs over tool names, paths, ``METHOD /path``
+        and ``tag:NAME``. `prefix` goes before each name. `credentials`: security scheme → the name of the
+        credential you register (by default the scheme's own; None: nothing is sent). The other `options`
+        are those of `HttpTool`, for all of them: `timeout`, `idempotency_key`, `upstream`, ...
+
+        GET, HEAD and OPTIONS are reads, PUT and DELETE idempotent (RFC 9110 §9.2); ``x-failwise`` in an
+        operation says otherwise. Error schemas tell where refusals hold code and message. What cannot be
+        a tool is left out, with a warning. Raises `ConfigurationError` for a document that cannot be
+        read, `UsageError` for options that cannot work; then nothing is registered.
+        """
+        from failwise.tools.openapi import tools_from_openapi
+
+        found = tools_from_openapi(
+            spec,
+            base_url=base_url,
+            include=include,
+            exclude=exclude,
+            prefix=prefix,
+            credentials=credentials,
+            **options,
+        )
+        for tool in found.tools:
+            if tool.name in self._tools:
+                raise UsageError(
+                    f"a tool named {tool.name!r} is registered already: give prefix=, or exclude it"
+                )
+        if found.profile is not None:
+            self._profiled(found.profile)
+        return [self.add(tool) for tool in found.tools]
+
+    def _profiled(self, profile: Mapping[str, Any]) -> None:
+        """A profile that came with tools."""
 
     def declare(self, declarations: "Mapping[str, Mapping[str, Any]] | Declarations") -> None:
         """Say what you know of tools that others make, by name or glob; before they are registered.

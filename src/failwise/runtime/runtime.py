@@ -49,7 +49,7 @@ _CALL_ID = {"call_id"}
 class Runtime(Registry, Answering):
     """Runs tools so that every call comes back as a `ToolResult`.
 
-    `journal`: a path, a `Journal`, or ``":memory:"``; by default ``FAILWISE_JOURNAL``, else
+    `journal`: a path, a URL, a `Journal`, or ``":memory:"``; by default ``FAILWISE_JOURNAL``, else
     ``.failwise/journal.db``. `policy`: ``"default"``, ``"interactive"``, ``"batch"``, a TOML file,
     or parsed tables. `mode`: ``"act"``; ``"observe"`` classifies and records and changes nothing;
     ``"off"`` (also the environment's ``FAILWISE=off``) only calls the tool. `passthrough`:
@@ -143,6 +143,9 @@ class Runtime(Registry, Answering):
         from failwise.runtime.probing import probing
 
         return probing(spec, lambda: self._judgement.classifier())
+
+    def _profiled(self, profile: Mapping[str, Any]) -> None:
+        self._judgement.learn(profile)
 
     # Calling
 
@@ -357,6 +360,9 @@ class Runtime(Registry, Answering):
                 raw = args[0]
             else:
                 raw, options = raw_of_name(tool, args, options)
+        elif plan is not None:
+            # Another's tool, or a client's requests: all that is to be known of it is in its plan.
+            spec, raw = plan.tool, args[0]
         else:
             name = self._name_of(tool)
             if name is not None:
@@ -445,7 +451,7 @@ class Runtime(Registry, Answering):
         """What is alike for every call of a tool, made at its first call."""
         read = self._judgement.reader(tool).read
         plan = Plan(tool, read, self._loose.id, tool.repair or self.repair)
-        if tool.name in self._tools:
+        if self._tools.get(tool.name) is tool:
             self._plans[tool.name] = plan
         return plan
 

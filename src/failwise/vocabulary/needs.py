@@ -30,7 +30,8 @@ class Way:
     pattern: re.Pattern[str]
 
     def may_match(self, text: str) -> bool:
-        """False where the text lacks what each match has."""
+        """False where the text lacks what each match has. For a pattern without regard to case, the
+        text is to be in lower case."""
         for literals in self.needed:
             for literal in literals:
                 if literal in text:
@@ -81,8 +82,16 @@ class Ways:
         return place
 
 
+def whole(pattern: re.Pattern[str]) -> Way:
+    """The pattern in one piece, with what each match of it has."""
+    needed = required(pattern.pattern, pattern.flags & ~re.UNICODE)
+    return Way(tuple(tuple(sorted(literals)) for literals in needed), pattern)
+
+
 def ways(pattern: re.Pattern[str]) -> list[Way]:
-    """The alternatives of a pattern, each alone."""
+    """The alternatives of a pattern, each alone; of one without regard to case the whole."""
+    if pattern.flags & re.IGNORECASE:
+        return [Way((), pattern)]
     try:
         return [_way(source, pattern.flags) for source in alternatives(pattern.pattern)]
     except re.error:  # one of them leans on another: ``(?P=name)``
@@ -145,11 +154,9 @@ def _literal_first(source: str) -> str:
 def required(source: str, flags: int = 0) -> list[Literals]:
     """Sets of literals of which each match has one; the most telling ones, at most three.
 
-    Empty where nothing can be said: without regard to case, or where Python's own parser is not to
-    be had.
+    In lower case for a pattern without regard to case. Empty where nothing can be said, or where
+    Python's own parser is not to be had.
     """
-    if flags & re.IGNORECASE:
-        return []
     try:
         from re import _parser  # type: ignore[attr-defined]
     except ImportError:
@@ -157,6 +164,8 @@ def required(source: str, flags: int = 0) -> list[Literals]:
     found = {
         literals for literals in _of_sequence(_parser.parse(source, flags)) if _tells(literals)
     }
+    if flags & re.IGNORECASE:
+        found = {frozenset(literal.lower() for literal in literals) for literals in found}
     return sorted(found, key=_rank, reverse=True)[:_SETS]
 
 

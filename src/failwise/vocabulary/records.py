@@ -49,7 +49,9 @@ class Deferred:
             return object.__getattribute__(self, name)
 
 
-def defer(deferred: Deferred, names: tuple[str, ...], work: Callable[[], Mapping[str, Any]]) -> None:
+def defer(
+    deferred: Deferred, names: tuple[str, ...], work: Callable[[], Mapping[str, Any]]
+) -> None:
     """Empty these fields; `work` gives all of them when one is first read.
 
     It must give the same whenever it is called: two threads may call it at once. What is set

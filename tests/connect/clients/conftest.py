@@ -1,6 +1,7 @@
 """Every client through the same window: one request, and what came of it."""
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -27,6 +28,9 @@ class Answer(NamedTuple):
 
 Send = Callable[..., Answer]
 
+TRUST = ssl.create_default_context()
+"""Made once: a new one for each client takes most of a test's time."""
+
 
 def by_httpx(library: Any, connect: Any) -> Send:
     def send(
@@ -34,7 +38,7 @@ def by_httpx(library: Any, connect: Any) -> Send:
     ) -> Answer:
         options = given.pop("options", {})
         with library.Client(
-            transport=connect.transport(runtime, **options), timeout=timeout
+            transport=connect.transport(runtime, verify=TRUST, **options), timeout=timeout
         ) as client:
             try:
                 answer = client.request(method, url, **given)
@@ -55,7 +59,7 @@ def by_async_httpx(library: Any, connect: Any) -> Send:
 
         async def one() -> Answer:
             async with library.AsyncClient(
-                transport=connect.async_transport(runtime, **options), timeout=timeout
+                transport=connect.async_transport(runtime, verify=TRUST, **options), timeout=timeout
             ) as client:
                 try:
                     answer = await client.request(method, url, **given)
@@ -136,7 +140,14 @@ CLIENTS = _clients()
 @pytest.fixture(params=CLIENTS)
 def send(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Send:
     """Send one request through a runtime, by each client in turn."""
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+    ):
         monkeypatch.delenv(name, raising=False)
     return CLIENTS[request.param]
 

@@ -82,7 +82,12 @@ def test_nobody_listening_is_tried_again_whatever_the_method(
     """A refused connection sent nothing: even a write is safe. The last exception is the client's."""
     answer = send("POST", server.refused_url, runtime, json={"sku": "A-1"})
     assert answer.error is not None
-    assert type(answer.error).__module__.partition(".")[0] in ("httpx", "httpx2", "requests", "aiohttp")
+    assert type(answer.error).__module__.partition(".")[0] in (
+        "httpx",
+        "httpx2",
+        "requests",
+        "aiohttp",
+    )
     assert answer.result is not None
     assert answer.result.sent == 4
     assert answer.result.effect is failwise.Effect.NOT_SENT
@@ -147,10 +152,8 @@ def test_a_declared_key_makes_a_write_repeatable(
     send: Send, server: FaultServer, runtime: failwise.Runtime
 ) -> None:
     """The key goes with every attempt, the same each time: the upstream does it once."""
-    lost = Fault.effect("order", Fault.status(504))
-    server.route(
-        "POST", "/orders", [lost, Fault.effect("order", GOOD)], honours_key=True
-    )
+    lost = Fault.effect("order", Fault.reset())
+    server.route("POST", "/orders", [lost, Fault.effect("order", GOOD)], honours_key=True)
     options = {"idempotency_key": "Idempotency-Key"}
     answer = send("POST", server.url("/orders"), runtime, json={"sku": "A-1"}, options=options)
     assert answer.status == 200
@@ -381,7 +384,7 @@ def test_the_trace_goes_with_each_request(
     assert [r.headers.get("traceparent") is not None for r in server.requests] == [True, True]
 
 
-def test_an_answer_is_no_secret_of_the_loopback(send: Send, server: FaultServer) -> None:
+def test_without_a_runtime_all_clients_share_one(send: Send, server: FaultServer) -> None:
     """Without a runtime given, all clients of the process share one."""
     from failwise.connect import transport
 
