@@ -121,3 +121,16 @@ def test_lines_are_found_by_path() -> None:
     assert line_of(text, "a", "g", "h", "i") == 8
     assert line_of(text, "a", "g", "other") == 6
     assert line_of(text, "other") is None
+
+
+def test_the_look_at_a_certificate_is_switched_on_in_the_file(tmp_path: Path) -> None:
+    """`[tls] probe = true`, and what is wrong in that section with its line."""
+    file = tmp_path / "failwise.toml"
+    file.write_text("[tls]\nprobe = true\n")
+    assert load(file)._tls_probe is True
+    file.write_text('[tls]\nprobe = "yes"\n')
+    with pytest.raises(ConfigurationError, match=r"failwise\.toml:2: .*write true or false"):
+        load(file)
+    file.write_text("[tls]\nprobing = true\n")
+    with pytest.raises(ConfigurationError, match="did you mean probe"):
+        load(file)

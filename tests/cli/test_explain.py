@@ -1,8 +1,13 @@
 """``failwise explain``: the trail of a verdict."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+import failwise as package
+from failwise.testing import SteppingClock
 from tests.cli.conftest import Failwise
 from tests.cli.test_reading import row
 
@@ -62,3 +67,75 @@ def test_wrong_input(failwise: Failwise) -> None:
     ended = failwise("explain", '{"status": 42, "body": ""}')
     assert ended.code == 2
     assert "100 to 599" in ended.err
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    """A journal with a read that recovered, a write that failed, and the same call id in two runs."""
+    path = tmp_path / "journal.db"
+    with closing(package.Runtime(path, jitter=0, clock=SteppingClock())) as runtime:
+        answers = iter([TimeoutError("timed out"), None])
+
+        @runtime.tool(read_only=True)
+        def look() -> str:
+            if (error := next(answers)) is not None:
+                raise error
+            return "fine"
+
+        @runtime.tool()
+        def order(token: str) -> str:
+            raise ConnectionResetError(104, f"Connection reset by peer, token={token}")
+
+        with runtime.run(id="one") as run:
+            run.call_sync("look", "{}", call_id="call_1")
+            run.call_sync("order", {"token": "sk-abcdefghijklmnopqrstuvwx1234"}, call_id="call_2")
+        with runtime.run(id="two") as run:
+            run.call_sync("order", {"token": "another"}, call_id="call_2")
+    return path
+
+
+def test_a_recorded_call(failwise: Failwise, journal: Path) -> None:
+    """Evidence kept, rules that spoke, winner and why, the decision of each attempt; no secret."""
+    ended = failwise("explain", "call_2", "--journal", str(journal), "--run", "one")
+    assert ended.code == 0
+    assert row(ended.out, "code") == "network.connection_reset"
+    assert "ConnectionResetError" in ended.out
+    assert row(ended.out, "winner").startswith("exception.ConnectionResetError")
+    assert row(ended.out, "because") == "the exception's own kind"
+    assert "it may have taken effect" in ended.out
+    assert "sk-abcdef" not in ended.out
+
+
+def test_a_call_that_recovered(failwise: Failwise, journal: Path) -> None:
+    """A success shows the attempts before it, each with verdict and decision; numbers name records."""
+    data = json.loads(failwise("explain", "call_1", "--journal", str(journal), "--json").out)
+    assert data["call"]["success"] is True
+    first, second = data["attempts"]
+    assert (first["action"], first["delay"]) == ("retry_backoff", 1.0)
+    assert first["reason"]
+    assert second["code"] is None
+    number = str(data["call"]["id"])
+    ended = failwise("explain", number, "--journal", str(journal), "--lang", "zh")
+    assert "各次尝试" in ended.out
+    assert "call_1" in ended.out
+
+
+def test_the_newest_of_several_runs(failwise: Failwise, journal: Path) -> None:
+    """One id in two runs: the newest is shown, the other named."""
+    data = json.loads(failwise("explain", "call_2", "--journal", str(journal), "--json").out)
+    assert data["call"]["run_id"] == "two"
+    assert [other["run_id"] for other in data["others"]] == ["one"]
+    assert data["spoke"][0]["origin"]
+
+
+def test_a_word_is_a_text_unless_a_journal_is_named(
+    failwise: Failwise, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown id is read as a text; with --journal it is an error; the usual journal is looked at."""
+    monkeypatch.setenv("FAILWISE_JOURNAL", str(journal))
+    assert "call_1" in failwise("explain", "call_1").out
+    assert row(failwise("explain", "ECONNREFUSED").out, "code") == "network.connect_refused"
+    ended = failwise("explain", "call_9", "--journal", str(journal))
+    assert (ended.code, "no call 'call_9'" in ended.err) == (2, True)
+    ended = failwise("explain", "a text with words", "--journal", str(journal))
+    assert ended.code == 2

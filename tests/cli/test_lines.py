@@ -1,6 +1,8 @@
 """The JSON-lines contracts: one answer a line, in order, whatever comes in."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -150,3 +152,20 @@ def test_nothing_in_nothing_out(failwise: Failwise, command: str) -> None:
     """An empty input is no error."""
     ended = failwise(command, "--jsonl", "-")
     assert (ended.code, ended.out, ended.err) == (0, "", "")
+
+
+def test_each_answer_comes_before_the_next_question() -> None:
+    """A program may write one line and wait for its answer: nothing waits for a buffer to fill."""
+    command = [sys.executable, "-m", "failwise.cli.main", "classify", "--jsonl", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for name in ("a", "b"):
+            case = {"id": name, "kind": "text", "input": {"text": "503 Service Unavailable"}}
+            process.stdin.write(json.dumps(case).encode() + b"\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["id"] == name
+        process.stdin.write(b'{"id": "c", "kind": "text", "input": {"text": "fine"}}')
+        process.stdin.close()
+        assert json.loads(process.stdout.readline())["category"] == "success"
+        assert process.wait(30) == 0

@@ -44,13 +44,23 @@ class KnownProviders:
                     return verdict
         return None
 
+    def located(self, now: float) -> "Reading | None":
+        """Code and message from where a profile of the user's own says they stand, with or without a
+        row for them: the places that an API's own description names beat any guess."""
+        for hit in self.hits:
+            if hit.by in SURE and hit.profile.own:
+                reading = hit.profile.read(self._document, now=now)
+                if reading is not None and (reading.code or reading.message):
+                    return reading
+        return None
+
     def findings(self, now: float) -> Iterable[tuple[Finding, "Reading"]]:
         """The rows that profiles have for this answer, the surest profile first."""
         enough = False
         for hit in self.hits:
             if hit.profile.kind == "transport" or (enough and hit.by in _WEAK_SIGNS):
                 continue
-            reading = hit.profile.read(self._document, now=now)
+            reading = hit.profile.read(self._document, now=now, rows_only=True)
             if reading is None:
                 continue
             entry = reading.entry

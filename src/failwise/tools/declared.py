@@ -53,16 +53,17 @@ class Declarations:
         if len(tables) > _MOST:
             raise at(f"declarations: more than {_MOST}")
         self._exact: dict[str, dict[str, Any]] = {}
-        globs: list[tuple[int, int, re.Pattern[str], dict[str, Any]]] = []
+        globs: list[tuple[int, int, bool, re.Pattern[str], dict[str, Any]]] = []
         for place, (name, table) in enumerate(tables.items()):
             options = _checked(str(name), table, at)
             if _WILD.search(name):
                 literal = len(_WILD.sub("", name))
-                globs.append((literal, place, re.compile(translate(name)), options))
+                pattern = re.compile(translate(name))
+                globs.append((literal, place, " " in name, pattern, options))
             else:
                 self._exact[name] = options
         globs.sort(key=lambda found: found[:2])
-        self._globs = [(pattern, options) for _, _, pattern, options in globs]
+        self._globs = [found[2:] for found in globs]
         self._found: dict[str, Mapping[str, Any]] = {}
 
     def __bool__(self) -> bool:
@@ -73,12 +74,12 @@ class Declarations:
         found = self._found.get(name)
         if found is None:
             made: dict[str, Any] = {}
-            for pattern, options in self._globs:
-                if pattern.match(name):
+            request = " " in name
+            for of_requests, pattern, options in self._globs:
+                if of_requests is request and pattern.match(name):
                     made.update(options)
             made.update(self._exact.get(name, {}))
-            allowed = REQUEST_OPTIONS if " " in name else TOOL_OPTIONS
-            found = {key: value for key, value in made.items() if key in allowed}
+            found = made
             if len(self._found) >= _REMEMBERED:
                 self._found.clear()
             self._found[name] = found
