@@ -115,8 +115,8 @@ async def soak(home: str, seconds: float) -> None:
                 await asyncio.sleep(chance.random() * 0.5)
 
         async def killer() -> None:
-            while time.monotonic() < until - 5:
-                await asyncio.sleep(3 + chance.random() * 2)
+            while time.monotonic() < until - 30:
+                await asyncio.sleep(15 + chance.random() * 10)
                 for child in below(proxy):
                     os.kill(child, signal.SIGKILL)
                     counts["kills"] += 1

@@ -77,6 +77,8 @@ PEERS = {
     "self_signed": ("security.self_signed", 18, "trust store"),
     "unknown_root": ("security.unknown_issuer", 20, "root of"),
     "missing_intermediate": ("security.incomplete_chain", 20, "must send the intermediate"),
+    "intercepted": ("security.unknown_issuer", 20, "exempted from interception"),
+    "wrong_purpose": ("security.certificate_unverified", 26, "serverAuth"),
 }
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from failwise.classify.confidence import measured
 from failwise.classify.contract import answer, retry_verdict
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
@@ -62,12 +61,6 @@ def test_other_kinds_are_refused() -> None:
 def test_retry_verdict(failure: Failure, verdict: str) -> None:
     """Would the same request, later, plausibly succeed?"""
     assert retry_verdict(failure) == verdict
-
-
-def test_confidence_is_measured() -> None:
-    """Each band has a precision and the size of its sample."""
-    assert {"profile", "structure", "status", "text.token", "text.phrase"} <= measured().keys()
-    assert all(0 < precision < 1 and samples > 0 for precision, samples in measured().values())
 
 
 @pytest.mark.skipif(not CASES.exists(), reason="the labelled cases are not at hand")

@@ -46,8 +46,27 @@ def test_no_mixture_is_passed_over(words: list[str]) -> None:
         '10.0.0.7 - - [30/Nov/2026:12:00:01 +0000] "GET /items HTTP/1.1" 200 512 "-" "agent/8"',
         "[worker-3] processed batch 17 in 231 ms (1000 rows)",
         "订单 8812 已创建, 用户 41",
+        '{"ts":"2026-11-30T12:00:01Z","level":"info","logger":"cart","event":"stored","took_ms":41,"user":7}',
+        'cart.INFO: user 41 viewed {"item":8812,"page":3} []',
+        "2026-11-30 12:00:01 INFO pool: size=8 idle=2 timeout=30s errors=0 0 errors",
+        "upload 5f1c0a2e-412a-4c3d-9b1a-0c6f5d2e8a71 stored",
     ],
 )
 def test_ordinary_lines_go_no_further(line: str) -> None:
     """What logs mostly hold meets the first stage only."""
     assert plainly_fine(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"ok": false, "note": "nope"}',
+        'answer: {"success": false, "data": null}',
+        '{"errcode": 40013, "errmsg": "nope"}',
+        'sent {"status": 503, "headers": {"server": "x"}}',
+        '{"Response": {"Error": {"Code": "Nope", "Message": "m"}}}',
+    ],
+)
+def test_objects_that_look_like_answers_go_on(line: str) -> None:
+    """Whatever has the shape of an error, or of a provider's answer, is judged in full."""
+    assert not plainly_fine(line)

@@ -23,9 +23,9 @@ def _seconds(rule: Rule, text: str) -> float:
     """The best of three, so that a busy machine does not count."""
     best = 9.0
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.process_time()
         _apply(rule, text)
-        best = min(best, time.perf_counter() - began)
+        best = min(best, time.process_time() - began)
         if best < 0.05:
             break
     return best
@@ -44,7 +44,7 @@ def _hostile(rule: Rule) -> list[str]:
 
 @pytest.mark.parametrize("rule", built_in_rules(), ids=lambda rule: rule.id)
 def test_each_rule_is_linear_on_hostile_text(rule: Rule) -> None:
-    """60 kB made against the rule take less than 150 ms, five times what a free machine needs; quadratic would be seconds."""
+    """60 kB made against the rule take less than 150 ms of processor time; quadratic would be seconds."""
     slow = {text[:20]: spent for text in _hostile(rule) if (spent := _seconds(rule, text)) > 0.15}
     assert not slow
 
@@ -59,9 +59,9 @@ def test_names_are_linear_on_hostile_text(piece: str) -> None:
     for text in (piece * (SIZE // len(piece)), piece + "x" * SIZE, piece + "a b" * (SIZE // 3)):
         best = 9.0
         for _ in range(3):
-            began = time.perf_counter()
+            began = time.process_time()
             redact_assignments(text)
-            best = min(best, time.perf_counter() - began)
+            best = min(best, time.process_time() - began)
         assert best < 1.0, text[:30]
 
 
@@ -73,9 +73,9 @@ def test_the_cost_of_ordinary_text() -> None:
     for size in (10_000, 300):
         times = []
         for _ in range(15):
-            began = time.perf_counter()
+            began = time.process_time()
             REDACTOR.text(text[:size])
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
         best[size] = min(times)
     assert best[10_000] < 0.030
     assert best[300] < 0.0003

@@ -1,7 +1,7 @@
 """Shapes with lists: errors by field, validation lists, and batches of which some parts failed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from failwise.classify.shape import (
     CODE_NAMES,
@@ -15,6 +15,7 @@ from failwise.classify.shape import (
     only_envelope,
     plain,
 )
+from failwise.vocabulary.records import MAPPING
 
 
 def errors_list(root: Body, status: int | None) -> Shape | None:
@@ -23,7 +24,7 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
     if (
         isinstance(detail, list)
         and detail
-        and isinstance(detail[0], Mapping)
+        and isinstance(detail[0], MAPPING)
         and "loc" in detail[0]
     ):
         path = [
@@ -40,9 +41,9 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
         )
     errors = root.get("errors")
     if isinstance(errors, list) and errors and isinstance(errors[0], Mapping | str):
-        first = errors[0] if isinstance(errors[0], Mapping) else {"message": errors[0]}
+        first = errors[0] if isinstance(errors[0], MAPPING) else {"message": errors[0]}
         extensions = first.get("extensions")
-        code = plain(extensions.get("code")) if isinstance(extensions, Mapping) else None
+        code = plain(extensions.get("code")) if isinstance(extensions, MAPPING) else None
         code = code or first_text(first, ("code", "type", "reason", "errorCode", "error"))
         message = first_text(
             first, ("message", "detail", "title", "reason", "error")
@@ -58,10 +59,10 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
         data = root.get("data")
         if message is None or ("data" not in root and not only_envelope(root)):
             return None
-        if isinstance(data, Mapping) and any(not empty(value) for value in data.values()):
+        if isinstance(data, MAPPING) and any(not empty(value) for value in data.values()):
             return Shape("S21", True, code, message, parts=list(errors))
         return Shape("S10", True, code, message)
-    if isinstance(errors, Mapping) and errors and is_bad(status):
+    if isinstance(errors, MAPPING) and errors and is_bad(status):
         name, texts = next(iter(errors.items()))
         text = texts[0] if isinstance(texts, list) and texts else texts
         return Shape(
@@ -75,12 +76,12 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
         name, texts = next(iter(root.items()))
         return Shape("S11", None, None, plain(texts[0]), str(name))
     data = root.get("data")
-    if isinstance(data, Mapping):
+    if isinstance(data, MAPPING):
         for inner in data.values():
-            if isinstance(inner, Mapping):
+            if isinstance(inner, MAPPING):
                 for key in ("userErrors", "errors"):
                     listed = inner.get(key)
-                    if isinstance(listed, list) and listed and isinstance(listed[0], Mapping):
+                    if isinstance(listed, list) and listed and isinstance(listed[0], MAPPING):
                         return Shape(
                             "S10", True, first_text(listed[0], ("code",)), message_of(listed[0])
                         )
@@ -94,7 +95,7 @@ def batch(root: Body, status: int | None) -> Shape | None:
     items = root.get("items")
     if root.get("errors") is True and isinstance(items, list):
         flat = [
-            next(iter(item.values())) if isinstance(item, Mapping) and len(item) == 1 else item
+            next(iter(item.values())) if isinstance(item, MAPPING) and len(item) == 1 else item
             for item in items
         ]
         return _parts("S21", flat)
@@ -103,22 +104,16 @@ def batch(root: Body, status: int | None) -> Shape | None:
         if (
             isinstance(listed, list)
             and listed
-            and all(isinstance(item, Mapping) for item in listed[:50])
+            and all(isinstance(item, MAPPING) for item in listed[:50])
         ):
-            shape = _parts("S21", listed)
+            shape = _parts("S21", listed, told_apart=status == _MULTI_STATUS)
             if shape is not None:
                 return shape
-    for name in (
-        "UnprocessedItems",
-        "UnprocessedKeys",
-        "Failed",
-        "FailedEntries",
-        "BatchItemFailures",
-        "batchItemFailures",
-    ):
+    beside = any(isinstance(root.get(name), list) for name in _DONE_NAMES)
+    for name in (*_LEFT_NAMES, "failed") if beside else _LEFT_NAMES:
         left = root.get(name)
-        if left and isinstance(left, list | Mapping):
-            first = left[0] if isinstance(left, list) and isinstance(left[0], Mapping) else {}
+        if left and isinstance(left, (dict, list, Mapping)):
+            first = left[0] if isinstance(left, list) and isinstance(left[0], MAPPING) else {}
             return Shape(
                 "S21",
                 True,
@@ -136,12 +131,53 @@ def batch(root: Body, status: int | None) -> Shape | None:
     return None
 
 
-def _parts(name: str, items: list[Any]) -> Shape | None:
-    failed = [item for item in items if isinstance(item, Mapping) and _part_failed(item)]
+def lines_shape(text: str) -> Shape | None:
+    """S21: an answer of JSON lines, one a part, some of which failed."""
+    import json
+
+    parts: list[Any] = []
+    for line in text.split("\n", _PARTS_LIMIT)[:_PARTS_LIMIT]:
+        if not line.strip():
+            continue
+        try:
+            part = json.loads(line)
+        except (ValueError, RecursionError):
+            break  # the last one may be cut off
+        if not isinstance(part, dict) or not isinstance(part.get("success", part.get("ok")), bool):
+            return None  # lines of something else: a log that was read, for example
+        parts.append(part)
+    return _parts("S21", parts) if len(parts) > 1 else None
+
+
+_MULTI_STATUS: Final = 207
+_DONE_NAMES: Final = (
+    "successful",
+    "succeeded",
+    "success",
+)  # a `failed` beside a test report's `passed` is data
+_LEFT_NAMES: Final = (
+    "UnprocessedItems",
+    "UnprocessedKeys",
+    "Failed",
+    "FailedEntries",
+    "BatchItemFailures",
+    "batchItemFailures",
+)
+_PARTS_LIMIT: Final = 1_000
+_FAILED_WORDS: Final = frozenset({"failed", "failure", "error", "aborted", "rejected"})
+
+
+def _parts(name: str, items: list[Any], *, told_apart: bool = False) -> Shape | None:
+    """`told_apart`: the status says that the parts ended differently, so that their words count."""
+    failed = [
+        item
+        for item in items
+        if isinstance(item, MAPPING) and (_part_failed(item) or (told_apart and _says_failed(item)))
+    ]
     if not failed:
         return None
     error = failed[0].get("error", failed[0])
-    source: Body = error if isinstance(error, Mapping) else {"message": error}
+    source: Body = error if isinstance(error, MAPPING) else {"message": error}
     code = first_text(source, ("type", "code", "errorCode", "reason")) or plain(
         failed[0].get("code")
     )
@@ -154,6 +190,15 @@ def _parts(name: str, items: list[Any]) -> Shape | None:
     return Shape(name, True, code, message, parts=[dict(item) for item in failed[:20]])
 
 
+def _says_failed(item: Body) -> bool:
+    return any(
+        isinstance(value, str)
+        and value.lower() in _FAILED_WORDS
+        and str(name).lower().endswith(("status", "state", "result", "outcome"))
+        for name, value in item.items()
+    )
+
+
 def _part_failed(item: Body) -> bool:
     if item.get("success") is False or item.get("ok") is False:
         return True
@@ -162,9 +207,12 @@ def _part_failed(item: Body) -> bool:
 
 
 def list_shape(root: Any, status: int | None) -> Shape | None:
-    if not isinstance(root, list) or not root or not isinstance(root[0], Mapping):
+    """S14, S21: a list of errors; under a 207 a list of what became of each part."""
+    if not isinstance(root, list) or not root or not isinstance(root[0], MAPPING):
         return None
     first = root[0]
+    if status == _MULTI_STATUS:
+        return _parts("S21", root[:_PARTS_LIMIT], told_apart=True)
     if is_bad(status) or {"errorCode", "error"} & first.keys():
         code = first_text(first, ("errorCode", "code", "type"))
         message = message_of(first) or plain(first.get("error"))

@@ -5,28 +5,30 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from failwise.classify.case import Judgement
 from failwise.classify.confidence import confidence
 from failwise.classify.details import details_of, trail_of
 from failwise.classify.finding import Finding
-from failwise.classify.fingerprint import fingerprint
-from failwise.classify.judge import Judge, Judgement
+from failwise.classify.fingerprint import fingerprint, ignores_text
+from failwise.classify.judge import Judge
 from failwise.classify.message import clean_message, excerpt
 from failwise.classify.once import OnceRedactor
 from failwise.classify.tables import likely_causes
 from failwise.evidence.facts import Evidence
 from failwise.redaction import Redactor, default
 from failwise.vocabulary.codes import category_of, lookup
-from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.failure import Failure, Spoke
 from failwise.vocabulary.kinds import Action, Category, Effect, FixBy
+from failwise.vocabulary.records import defer
 
 if TYPE_CHECKING:
     from failwise.classify.advisor import Advisor
+    from failwise.classify.own import OwnRules
     from failwise.profiles.library import Profiles
 
-_GATEWAY: Final = frozenset(
-    {"network.bad_gateway", "network.gateway_timeout", "network.request_timeout"}
-)
 _PROVIDER_CODE_LIMIT: Final = 120
+_SPOKE: Final = 8
+"""Rules that spoke, kept with a failure; the trail on demand has all of them."""
 
 
 class Classifier:
@@ -34,7 +36,7 @@ class Classifier:
 
     `profiles` is the library of provider profiles (default: the package's), `redactor` the border
     for every text that leaves (default: the shared one), `now` the wall clock in epoch seconds.
-    `advisor` labels what no rule knows.
+    `advisor` labels what no rule knows; `rules` are the user's own, which win over the package's.
     """
 
     def __init__(
@@ -43,11 +45,13 @@ class Classifier:
         redactor: Redactor | None = None,
         now: Callable[[], float] = time.time,
         advisor: "Advisor | None" = None,
+        rules: "OwnRules | None" = None,
     ) -> None:
         self._profiles = profiles
         self._redactor = redactor
         self._now = now
         self._advisor = advisor
+        self._rules = rules
 
     def classify(
         self,
@@ -67,18 +71,22 @@ class Classifier:
         """
         if evidence.inner is not None:
             return self._inner(evidence)
-        judgement = Judge(self._library()).judge(evidence, profile=profile, now=self._now())
+        judgement = Judge(self._library(), self._rules).judge(
+            evidence, profile=profile, now=self._now()
+        )
         if judgement.finding is None:
             return None
         found = judgement.evidence or evidence
         if found is not evidence and found.exception is None:
             found.exception = evidence.exception
         failure = self._failure(found, judgement, judgement.finding, tool, read_only, trail)
-        return failure if self._advisor is None else self._advisor.advised(failure)
+        return failure if self._advisor is None else self._advisor.advised(failure, tool)
 
     def explain(self, evidence: Evidence, *, profile: str | None = None) -> dict[str, Any]:
         """The trail of a verdict, for successes too: evidence, rules that spoke, winner, why."""
-        judgement = Judge(self._library()).judge(evidence, profile=profile, now=self._now())
+        judgement = Judge(self._library(), self._rules).judge(
+            evidence, profile=profile, now=self._now()
+        )
         return trail_of(judgement.evidence or evidence, judgement, self._border())
 
     def _inner(self, evidence: Evidence) -> Failure | None:
@@ -113,25 +121,26 @@ class Classifier:
         read_only: bool,
         trail: bool,
     ) -> Failure:
+        """What decides is there at once; what is only told (`_TOLD`) is put in words when read."""
         redactor = OnceRedactor(self._border())
-        message = clean_message(evidence, judgement, redactor)
-        details = details_of(evidence, judgement, redactor)
-        code = _refined(finding, details)
-        if trail:
-            details["trail"] = {**trail_of(evidence, judgement, redactor), "read_only": read_only}
+        code, details = finding.code, None
+        if code == "invalid_request.malformed":
+            details = details_of(evidence, judgement, redactor)
+            code = _refined(finding, details)
+        entry = lookup(code)
         precision, samples = confidence(finding)
         provider_code = _provider_code(finding, judgement)
         status = _status(evidence, judgement)
-        return Failure(
+        failure = Failure(
             category=category_of(code),
             code=code,
-            message=message,
             effect=Effect.NOT_SENT
             if finding.category == "model_output" and not evidence.status
             else finding.effect,
             transient=_transient(finding, evidence),
             fix_by=_fix_by(finding, code),
-            meaning=finding.meaning or _meaning(code),
+            remedies=_remedies(finding, evidence),
+            meaning=finding.meaning or (dict(entry.meaning) if entry else None),
             likely_causes=likely_causes(code),
             advice=_advice(finding, evidence),
             http_status=status,
@@ -139,14 +148,40 @@ class Classifier:
             provider=finding.provider,
             provider_code=redactor.text(provider_code) if provider_code else None,
             request_id=_request_id(evidence, judgement),
-            details=details or None,
             confidence=precision,
             samples=samples,
             rule=finding.rule,
-            fingerprint=_fingerprint(finding, code, tool, status, provider_code, message),
-            evidence=excerpt(evidence, redactor),
+            why=judgement.why,
             exception=evidence.exception,
         )
+
+        def told() -> dict[str, Any]:
+            facts = details_of(evidence, judgement, redactor) if details is None else {**details}
+            if trail:
+                seen = trail_of(evidence, judgement, redactor)
+                facts["trail"] = {**seen, "read_only": read_only}
+            message = clean_message(evidence, judgement, redactor)
+            return {
+                "message": message,
+                "details": facts or None,
+                "spoke": _spoke(judgement),
+                "fingerprint": _fingerprint(code, tool, status, provider_code, evidence, message),
+                "evidence": excerpt(evidence, redactor),
+            }
+
+        defer(failure, _TOLD, told)
+        return failure
+
+
+_TOLD: Final = ("message", "details", "spoke", "fingerprint", "evidence")
+
+
+def _spoke(judgement: Judgement) -> tuple[Spoke, ...]:
+    """The rules that spoke, strongest first."""
+    findings = judgement.spoke
+    if len(findings) > 1:
+        findings = sorted(findings, key=lambda finding: finding.order, reverse=True)[:_SPOKE]
+    return tuple(Spoke(finding.rule, finding.code, finding.strength) for finding in findings)
 
 
 def _refined(finding: Finding, details: dict[str, Any]) -> str:
@@ -192,9 +227,13 @@ def _advice(finding: Finding, evidence: Evidence) -> Action | None:
     return finding.advice
 
 
-def _meaning(code: str) -> dict[str, str] | None:
-    entry = lookup(code)
-    return dict(entry.meaning) if entry else None
+def _remedies(finding: Finding, evidence: Evidence) -> dict[str, str] | None:
+    """What the handshake showed may say more than the code does: who must change what."""
+    if finding.category != "security" or not evidence.tls:
+        return None
+    from failwise.evidence.tls_labels import remedies
+
+    return remedies(evidence.tls)
 
 
 def _told_wait(evidence: Evidence, judgement: Judgement, finding: Finding) -> float | None:
@@ -252,17 +291,28 @@ def _request_id(evidence: Evidence, judgement: Judgement) -> str | None:
 
 
 def _fingerprint(
-    finding: Finding,
     code: str,
     tool: str,
     status: int | None,
     provider_code: str | None,
+    evidence: Evidence,
     message: str,
 ) -> str:
-    """Gateways put any page around the same cause: there the code alone is the template."""
+    """Gateways put any page around the same cause: there the code alone is the template. Where no
+    upstream said a code, the type of the error is what the failure is about."""
     category = category_of(code)
-    if code in _GATEWAY or category is Category.SECURITY:
+    if ignores_text(code):
         return fingerprint(category, code, tool, "", "")
-    return fingerprint(
-        category, code, tool, provider_code or (str(status) if status else ""), message
-    )
+    subject = provider_code or (str(status) if status else "")
+    if not subject and category in (Category.TOOL, Category.UNKNOWN):
+        subject = _error_type(evidence)
+    return fingerprint(category, code, tool, subject, message)
+
+
+def _error_type(evidence: Evidence) -> str:
+    """The class of the exception without its module: libraries move classes about."""
+    if evidence.exceptions:
+        name = evidence.exceptions[0].name
+    else:
+        name = evidence.parts.get("wrapper", "")
+    return name.rpartition(".")[2][:_PROVIDER_CODE_LIMIT]

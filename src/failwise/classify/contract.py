@@ -43,24 +43,46 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     retry_after_s, fix_by, code, rule, confidence. Raises `UsageError` for another kind.
     """
     kind, given = case["kind"], case["input"]
-    if kind == "text" and plainly_fine(given["text"]):
-        failure = None
-    else:
-        failure = _CLASSIFIER.classify(evidence_of(kind, given))
+    if kind == "text":
+        return {"id": case.get("id"), **_text_verdict(given["text"])}
+    return {"id": case.get("id"), **_verdict(_CLASSIFIER.classify(evidence_of(kind, given)))}
+
+
+def _text_verdict(text: str) -> dict[str, Any]:
+    """The verdict on a log line. Most are fine, and some come again and again."""
+    if plainly_fine(text):
+        return _SUCCESS
+    verdict = _KNOWN.get(text)
+    if verdict is None:
+        verdict = _verdict(_CLASSIFIER.classify(from_text(text)))
+        # A wait may be counted from now: that is not to be remembered.
+        if len(text) <= _KNOWN_LENGTH and verdict["retry_after_s"] is None:
+            if len(_KNOWN) >= _KNOWN_LIMIT:
+                _KNOWN.clear()
+            _KNOWN[text] = verdict
+    return verdict
+
+
+_KNOWN: Final[dict[str, dict[str, Any]]] = {}
+_KNOWN_LIMIT: Final = 1_024
+_KNOWN_LENGTH: Final = 512
+"""Texts of which the verdict is remembered, of at most so many characters."""
+_SUCCESS: Final = {
+    "category": "success",
+    "retry": "no",
+    "effect": None,
+    "retry_after_s": None,
+    "fix_by": FixBy.NOBODY.value,
+    "code": None,
+    "rule": None,
+    "confidence": None,
+}
+
+
+def _verdict(failure: Failure | None) -> dict[str, Any]:
     if failure is None:
-        return {
-            "id": case.get("id"),
-            "category": "success",
-            "retry": "no",
-            "effect": None,
-            "retry_after_s": None,
-            "fix_by": FixBy.NOBODY.value,
-            "code": None,
-            "rule": None,
-            "confidence": None,
-        }
+        return _SUCCESS
     return {
-        "id": case.get("id"),
         "category": failure.category.value,
         "retry": retry_verdict(failure),
         "effect": failure.effect.value,

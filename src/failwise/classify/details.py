@@ -2,8 +2,9 @@
 
 from typing import Any, Final
 
+from failwise.classify.case import Judgement
+from failwise.classify.confidence import described
 from failwise.classify.finding import Finding
-from failwise.classify.judge import Judgement
 from failwise.classify.once import Border
 from failwise.classify.tables import text_origins
 from failwise.classify.violations import violations
@@ -83,7 +84,9 @@ def _hidden(row: dict[str, Any], redactor: Border) -> dict[str, Any]:
 
 
 def _add_parsing(facts: dict[str, Any], evidence: Evidence) -> None:
-    facts["expected"] = "JSON"
+    facts["expected"] = (
+        "no page" if evidence.asked == "data" and not evidence.expects_json else "JSON"
+    )
     content_type = (evidence.content_type or "").partition(";")[0].strip()
     facts["got"] = content_type or (evidence.problem or "text")
     for name in ("content_type", "length_told", "length_got", "position"):
@@ -124,6 +127,7 @@ def trail_of(evidence: Evidence, judgement: Judgement, redactor: Border) -> dict
         ],
         "winner": winner.rule if winner else None,
         "why": judgement.why,
+        "measured": described(winner) if winner else None,
     }
 
 
@@ -140,6 +144,8 @@ def _origin(finding: Finding) -> str:
     """Where the rule comes from: a profile by its id, a text rule by its own words."""
     if finding.family == "profile":
         return f"profile {finding.provider}"
+    if finding.rule.startswith("own."):
+        return "a rule of your own"
     if finding.family == "text":
         return text_origins().get(finding.rule.removeprefix("text."), "text")
     return _ORIGINS[finding.family]

@@ -18,6 +18,7 @@ from failwise.classify.shape import (
     only_envelope,
     plain,
 )
+from failwise.vocabulary.records import MAPPING
 
 FAILED_STATUS: Final = frozenset(
     {"error", "fail", "failed", "failure", "err", "false", "exception", "ng"}
@@ -27,7 +28,7 @@ FAILED_STATUS: Final = frozenset(
 def error_object(root: Body, status: int | None) -> Shape | None:
     """S1, S2, S17: ``error`` is an object."""
     error = root.get("error", root.get("Error"))
-    if not isinstance(error, Mapping) or not error:
+    if not isinstance(error, MAPPING) or not error:
         return None
     message, details = (
         first_text(error, ("message", "Message", "msg", "reason", "description", "detail")),
@@ -43,10 +44,10 @@ def error_object(root: Body, status: int | None) -> Shape | None:
         reasons = [
             item["reason"]
             for item in details or ()
-            if isinstance(item, Mapping) and plain(item.get("reason"))
+            if isinstance(item, MAPPING) and plain(item.get("reason"))
         ]
         inner = error.get("errors")
-        if not reasons and isinstance(inner, list) and inner and isinstance(inner[0], Mapping):
+        if not reasons and isinstance(inner, list) and inner and isinstance(inner[0], MAPPING):
             reasons = [inner[0]["reason"]] if plain(inner[0].get("reason")) else []
         code = plain(reasons[0]) if reasons else kind or code
     elif code is None or code.isdigit():
@@ -72,14 +73,14 @@ def not_ok(root: Body, status: int | None) -> Shape | None:
         value = root[name]
         if value is False or (name != "success" and value == 0) or value in ("false", "False"):
             error = root.get("error")
-            if isinstance(error, Mapping):
+            if isinstance(error, MAPPING):
                 inner = error_object(root, status)
                 if inner is not None:
                     inner.name, inner.failed = "S7", True
                     return inner
             first = root.get("errors")
             source: Body = root
-            if isinstance(first, list) and first and isinstance(first[0], Mapping):
+            if isinstance(first, list) and first and isinstance(first[0], MAPPING):
                 source = first[0]
             text = plain(error) or plain(root.get("error_code"))
             code = first_text(source, CODE_NAMES) or text
@@ -110,7 +111,7 @@ def errcode(root: Body, status: int | None) -> Shape | None:
         "errorCode",
         "ErrorCode",
     ):
-        if name in root and not isinstance(root[name], Mapping | list):
+        if name in root and not isinstance(root[name], (dict, list, Mapping)):
             if good_code(root[name]) and str(root[name]) != "1":
                 return (
                     None
@@ -176,7 +177,7 @@ def status_field(root: Body, status: int | None) -> Shape | None:
     """S8, S20: a status in the body says that it failed."""
     for name in ("status", "Status", "s", "state", "result"):
         value = root.get(name)
-        if isinstance(value, Mapping | list) or value is None or name not in root:
+        if isinstance(value, (dict, list, Mapping)) or value is None or name not in root:
             continue
         message = message_of(root) or plain(root.get("error"))
         code = first_text(

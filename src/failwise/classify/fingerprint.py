@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import Final
 
 VERSION: Final = 1
+"""Goes into every fingerprint: a change of the algorithm makes new ones, and never moves old ones."""
 LOOKED_AT: Final = 2_000
 TEMPLATE_LIMIT: Final = 400
 
@@ -79,10 +80,21 @@ def template(message: str) -> str:
     return text.strip()[:TEMPLATE_LIMIT]
 
 
+_PAGES: Final = frozenset(
+    {"network.bad_gateway", "network.gateway_timeout", "network.request_timeout"}
+)
+
+
+def ignores_text(code: str) -> bool:
+    """Whether the code says it all: gateways put any page around one cause, TLS libraries any words."""
+    return code in _PAGES or code.startswith("security.")
+
+
 def fingerprint(category: str, code: str, tool: str, subject: str, message: str) -> str:
     """16 hexadecimal digits for "the same failure": category, code, tool, what it is about, template.
 
-    `subject` is a bounded code of the upstream (a status, an errno), never raw text.
+    `subject` is a bounded code of the upstream (a status, an errno) or the type of the error, never
+    raw text.
     """
     parts = (str(VERSION), category, code, tool, subject, template(message))
     return blake2b("\x1f".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()

@@ -9,17 +9,22 @@ import functools
 import re
 from typing import Final
 
+from failwise.classify import texts
+from failwise.classify.shapes import recognise
 from failwise.classify.text import TEXT_LIMIT, match
 from failwise.evidence.classes import class_table
+from failwise.evidence.literals import find_objects
+from failwise.evidence.texts import body_of
+from failwise.vocabulary.records import UNSET
 
 _LEVELS: Final = "INFO|DEBUG|NOTICE|TRACE|VERBOSE|GET|POST|PUT|PATCH|DELETE|HEAD|OK"
 # The first character first, the look behind it afterwards: so the scan is quick. A number with a
-# unit, of a field that is no status, or the size that access logs have after theirs, is none.
+# unit, of a field that is no status, or the size that access logs have after theirs, is none; neither
+# is a piece of an identifier.
 _STATUS: Final = re.compile(
-    r"[45](?<![\d./a-f].)(?<!(?<!status)=.)(?<!\" [23]\d\d .)\d\d(?![\d.]\d|\d|\s?(?:ms|us|[kKMG]i?B|bytes|rows|lines|items|%))"
+    r"[45](?<![\d./a-f].)(?<!(?<!status)=.)(?<!\" [23]\d\d .)\d\d(?!(?<=-\d\d\d)[a-f]|[\d.]\d|\d|\s?(?:ms|us|[kKMG]i?B|bytes|rows|lines|items|%))"
 )
 _BEGINNING: Final = re.compile(rf"-?(?!(?:{_LEVELS})\b)[A-Z]{{2,}} |\d{{3}}[ -]")
-_BODY: Final = re.compile(r"[{<\x1b]|\[\s{0,8}\{")
 _CLASS: Final = re.compile(
     r"(?:Fault|Disconnected|IncompleteRead|Interrupt|Redirects|Exhausted|Closed)(?![a-z])"
 )
@@ -34,15 +39,40 @@ _WORDS: Final = (
 
 def plainly_fine(text: str) -> bool:
     """True only where the whole classification would find a success; False proves nothing."""
-    if len(text) > TEXT_LIMIT or _BEGINNING.match(text) or _BODY.search(text):
+    if len(text) > TEXT_LIMIT:
         return False
     lowered = text.lower()
     for word in _WORDS:
         if word in lowered:
-            return False
+            return _ends_well(text)
+    if "<" in text or "\x1b" in text or _BEGINNING.match(text):
+        return False
     if _STATUS.search(text) or _CLASS.search(text):
         return False
-    return _symbols().isdisjoint(_UPPER.findall(text)) and not match(text)
+    if not _symbols().isdisjoint(_UPPER.findall(text)) or match(text):
+        return False
+    return "{" not in text or _objects_are_fine(text, lowered)
+
+
+def _ends_well(text: str) -> bool:
+    """What judges texts looks at this first, whatever else stands in them."""
+    if not text.isprintable() or text[:1].isspace() or text[-1:].isspace():
+        return False
+    return texts.is_listing(text) or (texts.ends_well(text) and not texts.announces_failure(text))
+
+
+def _objects_are_fine(text: str, lowered: str) -> bool:
+    """Objects in a line, as structured logs have them: none of a shape that errors have, and none
+    that any provider sends."""
+    from failwise.profiles.document import Document
+    from failwise.profiles.library import Profiles
+
+    if "headers" in lowered or not text.isprintable():
+        return False
+    body = body_of(text, list(find_objects(text)))
+    if body is UNSET:
+        return True
+    return recognise(body, None) is None and not Profiles.default().hits(Document(body=body))
 
 
 @functools.cache

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from failwise.classify.judge import Judgement
+from failwise.classify.case import Judgement
 from failwise.classify.once import Border
 from failwise.evidence.facts import Evidence
 from failwise.vocabulary.failure import Excerpt
@@ -18,7 +18,7 @@ _TAG: Final = re.compile(
     re.IGNORECASE,
 )
 _LOST_PAGE: Final = re.compile(
-    r"[<\s]*!?\s?doctype\s{0,8}html.*|<\s?html.*", re.IGNORECASE | re.DOTALL
+    r"[<\s]{0,8}!?\s?doctype\s{0,8}html.*|<\s?html.*", re.IGNORECASE | re.DOTALL
 )
 _FRAME: Final = re.compile(
     r"^\s{1,40}(?:at |File \"|\^|~|\.\.\. ).*$|^Traceback \(most recent call last\):.*$",

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from failwise.vocabulary.records import MAPPING
+
 Body: TypeAlias = Mapping[str, Any]
 
 
@@ -15,15 +17,15 @@ _SUCCESS_CODES: Final = frozenset(
 
 
 _SUCCESS_WORDS: Final = re.compile(
-    r"\s*(ok|okay|success(ful(ly)?)?|succeeded|done|(请求|操作|查询|处理|执行|调用|返回|获取)?成功|正常|完成)\s*[.!。！]?\s*",
+    r"\s{0,64}(ok|okay|success(ful(ly)?)?|succeeded|done|(请求|操作|查询|处理|执行|调用|返回|获取)?成功|正常|完成)\s{0,64}[.!。！]?\s{0,64}",
     re.IGNORECASE,
 )
 
 
 _ENVELOPE: Final = frozenset(
     {"code", "msg", "message", "data", "result", "results", "success", "ok", "status", "error", "errors",
-     "errcode", "errmsg", "error_code", "error_msg", "error_message", "errormessage", "errormsg", "errorcode",
-     "description", "detail", "details", "info", "infocode", "reason", "type", "title", "cod", "respcode", "resultcode", "returncode", "status_msg", "retmsg", "resultmsg", "respmsg", "returnmsg", "isok", "timestamp", "time",
+     "errcode", "errmsg", "errmessage", "err_message", "errordesc", "errdesc", "return_msg", "resultmessage", "error_code", "error_msg", "error_message", "errormessage", "errormsg", "errorcode",
+     "description", "detail", "details", "info", "infocode", "reason", "type", "title", "cod", "respcode", "resultcode", "returncode", "status_msg", "retmsg", "resultmsg", "respmsg", "returnmsg", "errordescription", "state", "isok", "timestamp", "time",
      "ts", "ttl", "path", "trace", "trace_id", "traceid", "request_id", "requestid", "request-id", "log_id",
      "logid", "rid", "hostid", "documentation_url", "doc_url", "help", "link", "links", "retcode",
      "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "parameters", "s", "v", "p", "d",
@@ -35,13 +37,13 @@ _ENVELOPE: Final = frozenset(
 
 MESSAGE_NAMES: Final = (
     "message", "msg", "errmsg", "error_description", "error_message", "error_msg", "errorMessage", "errorMsg",
-    "err_msg", "errMsg", "Message", "Msg", "description", "detail", "info", "reason", "title", "text", "localizedMessage",
-    "sub_msg", "status_msg", "retmsg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "v", "errors",
+    "err_msg", "errMsg", "errMessage", "err_message", "errorDesc", "errDesc", "ErrorDescription", "errorDescription", "ErrorMessage", "Message", "Msg", "description", "detail", "info", "reason", "title", "text", "localizedMessage",
+    "sub_msg", "status_msg", "retmsg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "return_msg", "resultMessage", "retMsg", "v", "errors",
 )  # fmt: skip
 
 
 CODE_NAMES: Final = (
-    "code", "Code", "error_code", "errorCode", "ErrorCode", "err_code", "sub_code", "infocode", "errcode", "type",
+    "code", "Code", "error_code", "errorCode", "ErrorCode", "err_code", "errCode", "sub_code", "infocode", "errcode", "type",
     "status", "retcode", "ret", "reason",
 )  # fmt: skip
 
@@ -109,7 +111,7 @@ def message_of(root: Body) -> str | None:
         items = root.get(name)
         if isinstance(items, list) and items:
             item = items[0]
-            return first_text(item, MESSAGE_NAMES) if isinstance(item, Mapping) else plain(item)
+            return first_text(item, MESSAGE_NAMES) if isinstance(item, MAPPING) else plain(item)
     return None
 
 

@@ -31,6 +31,7 @@ from failwise.classify.shape import (
     parsed,
     plain,
 )
+from failwise.vocabulary.records import MAPPING
 
 _WRAPPERS: Final = (
     "Response",
@@ -53,7 +54,7 @@ _DEPTH: Final = 4
 def recognise(body: Any, status: int | None) -> Shape | None:
     """The first shape that fits, wrappers taken off; None where the body says nothing of failing."""
     root = unwrap(body)
-    if not isinstance(root, Mapping):
+    if not isinstance(root, MAPPING):
         return list_shape(root, status)
     for shape in _SHAPES:
         found = shape(root, status)
@@ -68,25 +69,25 @@ def unwrap(body: Any, depth: int = 0) -> Any:
     """S14: the known wrappers off: one key, a one-element list, text that is JSON itself."""
     if depth >= _DEPTH:
         return body
-    if isinstance(body, list) and len(body) == 1 and isinstance(body[0], Mapping):
+    if isinstance(body, list) and len(body) == 1 and isinstance(body[0], MAPPING):
         marks = body[0].keys() & {"error", "errorCode", "Error"}
         return unwrap(body[0], depth + 1) if marks else body
     if isinstance(body, str):
         inner = parsed(body)
         return unwrap(inner, depth + 1) if inner is not None else body
-    if not isinstance(body, Mapping):
+    if not isinstance(body, MAPPING):
         return body
     for name in _WRAPPERS:
         inner = body.get(name)
-        if isinstance(inner, Mapping):
+        if isinstance(inner, MAPPING):
             error = inner.get("Error")
-            return error if isinstance(error, Mapping) else unwrap(inner, depth + 1)
+            return error if isinstance(error, MAPPING) else unwrap(inner, depth + 1)
     for name, inner in body.items():
-        if isinstance(name, str) and name.endswith("_response") and isinstance(inner, Mapping):
+        if isinstance(name, str) and name.endswith("_response") and isinstance(inner, MAPPING):
             return unwrap(inner, depth + 1)
     if set(body) == {"error", "response"} and body["response"]:
         inner = parsed(body["response"]) if isinstance(body["response"], str) else body["response"]
-        return unwrap(inner, depth + 1) if isinstance(inner, Mapping | list) else body
+        return unwrap(inner, depth + 1) if isinstance(inner, (dict, list, Mapping)) else body
     return body
 
 
@@ -129,7 +130,7 @@ def _proxied(root: Body, status: int | None) -> Shape | None:
         return None
     body = root["body"]
     inner = parsed(body) if isinstance(body, str) else body
-    found = recognise(inner, own) if isinstance(inner, Mapping | list) else None
+    found = recognise(inner, own) if isinstance(inner, (dict, list, Mapping)) else None
     if found is None:
         return Shape("S14", True, None, plain(body), status=own)
     return Shape("S14", True, found.code, found.message, found.parameter, status=own)
@@ -140,13 +141,13 @@ def _tool_result(root: Body, status: int | None) -> Shape | None:
     result = root.get("result")
     if (
         "jsonrpc" not in root
-        or not isinstance(result, Mapping)
+        or not isinstance(result, MAPPING)
         or result.get("isError") is not True
     ):
         return None
     content = result.get("content")
     items = content[:8] if isinstance(content, list) else []
-    texts = [plain(item.get("text")) for item in items if isinstance(item, Mapping)]
+    texts = [plain(item.get("text")) for item in items if isinstance(item, MAPPING)]
     return Shape("S18", True, None, "\n".join(text for text in texts if text) or None)
 
 

@@ -69,17 +69,20 @@ def _of_fact(fact: ExceptionFact, depth: int, evidence: Evidence) -> Iterator[Fi
 def _issuer_code(code: str, evidence: Evidence) -> str:
     """OpenSSL says the same of an unknown root and of an intermediate that was not sent: where the
     chain that came was kept, it tells them apart."""
+    if code not in _ISSUER:
+        return code
     facts = evidence.tls or {}
-    diagnosis = facts.get("diagnosis") if facts.get("chain") else None
-    if code in _ISSUER and diagnosis in _ISSUER.values():
-        return next(name for name, label in _ISSUER.items() if label == diagnosis)
-    return code
+    if not facts.get("chain"):
+        return code
+    from failwise.evidence.tls_labels import words_of
+
+    told = words_of(facts).code
+    return told if told in _ISSUER else code
 
 
-_ISSUER: Final = {
-    "security.unknown_issuer": "unknown_issuer",
-    "security.incomplete_chain": "incomplete_chain",
-}
+_ISSUER: Final = frozenset(
+    {"security.unknown_issuer", "security.incomplete_chain", "security.self_signed"}
+)
 
 
 def _of_kind(fact: ExceptionFact, row: KindRow, depth: int, evidence: Evidence) -> Finding:

@@ -121,9 +121,7 @@ def _text_rule(row: Mapping[str, Any]) -> TextRule:
     transient, fix_by = row.get("transient"), row.get("fix_by")
     pattern = row.get("pattern")
     if pattern is not None:
-        pattern = re.compile(
-            pattern.replace("⟨", _WORD_START).replace("⟩", _WORD_END), re.MULTILINE
-        )
+        pattern = re.compile(spelled(pattern), re.MULTILINE)
     return TextRule(
         row["id"],
         strength,
@@ -137,6 +135,11 @@ def _text_rule(row: Mapping[str, Any]) -> TextRule:
         row["counter"],
         row["origin"],
     )
+
+
+def spelled(pattern: str) -> str:
+    """A pattern with ⟨ and ⟩ spelled out: edges of a word that also hold beside Chinese."""
+    return pattern.replace("⟨", _WORD_START).replace("⟩", _WORD_END)
 
 
 def _known_code(code: str) -> str:

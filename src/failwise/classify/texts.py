@@ -50,6 +50,11 @@ _NEGATED: Final = re.compile(
 _COUNTS: Final = re.compile(
     r"\b(?:0|no) (?:errors?|failed|failures|timeouts?)\b|\d+ passed", re.IGNORECASE
 )
+_GOOD_WORDS: Final = (
+    "success", "succeeded", "completed", "finished", "done", "passed", "installed", "成功", "完成", "已创建",
+    "已恢复", "0 error", "no error", "0 fail", "no fail", "0 timeout", "no timeout",
+)  # fmt: skip
+"""One of these stands in every line that ends well."""
 _LISTING: Final = re.compile(r"^\s{0,40}(?:[|+`├└│]|-{2,}|\d{1,3}[.)] |[-*•] )", re.MULTILINE)
 SHORT: Final = 400
 """A longer text without an anchor is content, whatever words it holds."""
@@ -94,6 +99,9 @@ def is_listing(text: str) -> bool:
 def ends_well(text: str) -> bool:
     """The last line says that it worked after all, or the counts of failures are zero."""
     last = text.rstrip().rsplit("\n", 1)[-1]
+    lowered = last.lower()
+    if not any(map(lowered.__contains__, _GOOD_WORDS)):
+        return False
     if _COUNTS.search(last):
         return True
     found = None

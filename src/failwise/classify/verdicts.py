@@ -1,7 +1,6 @@
 """Verdicts that rest on the form of an answer alone: pages, unusable bodies, shapes nobody knows."""
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from failwise.classify.finding import Finding
@@ -10,7 +9,9 @@ from failwise.classify.selection import refuse
 from failwise.classify.shape import Shape
 from failwise.classify.text import match
 from failwise.evidence.facts import Evidence
+from failwise.evidence.pages import asks_to_sign_in
 from failwise.vocabulary.kinds import Effect, FixBy
+from failwise.vocabulary.records import MAPPING
 
 PAGE_TEXT: Final = 2_000
 """Characters of a page that are looked at for words."""
@@ -59,9 +60,25 @@ def page_findings(evidence: Evidence) -> list[Finding]:
         for finding in match(words)
         if finding.code in ("auth.human_check", "server.maintenance") and finding.strength >= _CLEAR
     ]
+    if not found and evidence.source == "response":
+        found = _unasked(evidence)
     for finding in found:
         finding.effect = Effect.UNKNOWN
     return found
+
+
+def _unasked(evidence: Evidence) -> list[Finding]:
+    """A login, or any page, where something else was asked for. One that was due as JSON is left to
+    `problem_finding`; one that may have been wanted is content."""
+    if evidence.asked == "page" or evidence.expects_json:
+        return []
+    sign_in = evidence.asked is not None and asks_to_sign_in(evidence.title, evidence.text or "")
+    if sign_in or evidence.sent_to_login:
+        return [Finding("page.login", "auth.invalid_credential", Effect.UNKNOWN, 84, "structure")]
+    if evidence.asked == "data" and 200 <= (evidence.status or 0) < 300:
+        code = "parsing.html_instead_of_json"
+        return [Finding("page.instead", code, Effect.UNKNOWN, 82, "structure")]
+    return []
 
 
 def redirect_finding(evidence: Evidence) -> Finding | None:
@@ -130,7 +147,7 @@ def leaves(body: Any, depth: int = 0) -> str:
         return body[:500]
     if depth >= 3:
         return ""
-    if isinstance(body, Mapping):
+    if isinstance(body, MAPPING):
         return "\n".join(
             filter(None, (leaves(value, depth + 1) for value in list(body.values())[:20]))
         )

@@ -10,6 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from failwise.vocabulary.needs import Way, whole
+from failwise.vocabulary.records import MAPPING
+
 Violation: TypeAlias = dict[str, Any]
 
 LIMIT: Final = 20
@@ -27,10 +30,11 @@ _NOT_NAMES: Final = frozenset(
 
 
 @functools.cache
-def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _forms() -> tuple[tuple[str, Way], ...]:
     """The forms below, compiled when the first violation is looked for."""
     return tuple(
-        (rule, re.compile(form.replace("{name}", _NAME), re.IGNORECASE)) for rule, form in _FORMS
+        (rule, whole(re.compile(form.replace("{name}", _NAME), re.IGNORECASE)))
+        for rule, form in _FORMS
     )
 
 
@@ -90,10 +94,10 @@ def _of_body(body: Any, depth: int = 0) -> Iterator[Violation]:
         return
     if isinstance(body, list):
         for item in body[:LIMIT]:
-            if isinstance(item, Mapping):
+            if isinstance(item, MAPPING):
                 yield from _of_item(item)
         return
-    if not isinstance(body, Mapping) or depth > 3:
+    if not isinstance(body, MAPPING) or depth > 3:
         return
     for name in (
         "detail",
@@ -107,12 +111,12 @@ def _of_body(body: Any, depth: int = 0) -> Iterator[Violation]:
         value = body.get(name)
         if isinstance(value, list | str) and value:
             yield from _of_body(value, depth + 1)
-        elif isinstance(value, Mapping):
+        elif isinstance(value, MAPPING):
             yield from _of_fields(value)
     if depth == 0 and body and all(map(_is_texts, body.values())):
         yield from _of_fields({key: body[key] for key in body if key not in _NOT_FIELDS})
     error = body.get("error")
-    if isinstance(error, Mapping):
+    if isinstance(error, MAPPING):
         yield from _of_body(error, depth + 1)
         yield from _of_named(error)
 
@@ -167,7 +171,7 @@ def _of_item(item: Mapping[str, Any]) -> Iterator[Violation]:
     inner = item.get("fieldViolations")
     if isinstance(inner, list):
         for entry in inner[:LIMIT]:
-            if isinstance(entry, Mapping):
+            if isinstance(entry, MAPPING):
                 yield from _of_item(entry)
         return
     parameter = _parameter(item)
@@ -195,7 +199,7 @@ def _of_item(item: Mapping[str, Any]) -> Iterator[Violation]:
         if kind.endswith(("_type", "_parsing")):
             violation["rule"] = "type"
     context = item.get("ctx")
-    if isinstance(context, Mapping):
+    if isinstance(context, MAPPING):
         _add_context(violation, context)
     for name, key in (
         ("expected", "expected"),
@@ -235,7 +239,7 @@ def _parameter(item: Mapping[str, Any]) -> str:
         if isinstance(value, str) and value:
             return value.lstrip("#/").replace("/", ".")[:120]
     source = item.get("source")
-    if isinstance(source, Mapping):
+    if isinstance(source, MAPPING):
         value = source.get("parameter") or source.get("pointer")
         if isinstance(value, str):
             return value.rpartition("/")[2][:120]
@@ -283,9 +287,10 @@ def _rule_of(text: str) -> str:
 def _of_text(message: str) -> Iterator[Violation]:
     """Violations told in words, in English or Chinese, each parameter once."""
     text = message[:2_000]
+    lowered = text.lower()
     seen: set[str] = set()
-    for rule, pattern in _forms():
-        for match in pattern.finditer(text):
+    for rule, form in _forms():
+        for match in form.pattern.finditer(text) if form.may_match(lowered) else ():
             name = match.group("name").rstrip(".")
             if name.lower() in _NOT_NAMES or name in seen or len(seen) >= LIMIT:
                 continue

@@ -1,7 +1,8 @@
 """``failwise classify``: a log line or a pasted error, taken apart and judged."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, Final
 
 from failwise.cli import verdict
@@ -19,6 +20,7 @@ from failwise.cli.terminal import (
 )
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.records import MAPPING
 from failwise.vocabulary.result import Language
 
 _FORM: Final = '{"id": "1", "kind": "text" | "http" | "tool_result" | "arguments", "input": {...}}'
@@ -64,7 +66,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
     if kind not in _KINDS:
         raise UsageError(f"kind {kind!r}: write one of {', '.join(_KINDS)}")
     given = case["input"]
-    if not isinstance(given, Mapping):
+    if not isinstance(given, MAPPING):
         raise UsageError(f"input is a JSON {type(given).__name__}; write {_FORM}")
     if kind == "arguments":
         from failwise.arguments.contract import answer as read
@@ -76,9 +78,14 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
             "effect": "not_sent",
             "repaired": read(given)["arguments"],
         }
+    return _judge()(case)
+
+
+@functools.cache
+def _judge() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     from failwise.classify.contract import answer as judge
 
-    return judge(case)
+    return judge
 
 
 def _one(arguments: argparse.Namespace, lang: Language) -> bool:

@@ -1,11 +1,12 @@
-"""``failwise explain``: a verdict with its trail, of a text, a pasted exception, or an HTTP answer."""
+"""``failwise explain``: a verdict with its trail, of a text, a pasted exception, an HTTP answer, or a
+call that a journal holds."""
 
 import argparse
 import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from failwise.cli import verdict
+from failwise.cli import record, verdict
 from failwise.cli.inputs import read_text
 from failwise.cli.terminal import (
     add_common,
@@ -30,14 +31,21 @@ examples:
   failwise explain answer.json          an HTTP answer: {"status", "headers", "body", "method", "url"}
   failwise explain --result result.json what a tool returned
   failwise explain answer.json --profile stripe
+  failwise explain "Widget 7 is in limbo" --rules rules.toml
+  failwise explain call_7               a call that the journal holds, with the decision of each attempt
+  failwise explain 1284 --journal records/journal.db
 
-The exit code is 0 whatever was found."""
+A word that is the id of a call in the journal (FAILWISE_JOURNAL, else .failwise/journal.db), or the
+number of its record, is that call; everything else is a text. The exit code is 0 whatever was found."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("text", nargs="?", metavar="TEXT|FILE|-", help="what to read")
+    parser.add_argument("text", nargs="?", metavar="TEXT|FILE|CALL_ID|-", help="what to read")
     parser.add_argument("--result", action="store_true", help="it is what a tool returned")
     parser.add_argument("--profile", metavar="ID", help="the provider that answered")
+    parser.add_argument("--rules", action="append", metavar="FILE", help="rules of your own")
+    parser.add_argument("--journal", metavar="FILE", help="look for the call there")
+    parser.add_argument("--run", metavar="ID", help="the call of this run")
     add_common(parser)
     parser.epilog = _EPILOG
 
@@ -47,8 +55,17 @@ def main(arguments: argparse.Namespace) -> int:
     from failwise.classify import Classifier
 
     lang = language(arguments.lang)
+    found = record.find(arguments.text, arguments.journal, arguments.run)
+    if found is not None:
+        record.show(found, lang, as_json=arguments.json)
+        return 0
     text = read_text(arguments.text)
-    classifier = Classifier()
+    rules = None
+    if arguments.rules:
+        from failwise.classify.own import OwnRules
+
+        rules = OwnRules.load(arguments.rules)
+    classifier = Classifier(rules=rules)
     # Each reads evidence of its own: a verdict may take the evidence further apart.
     trail = classifier.explain(_evidence(text, arguments.result), profile=arguments.profile)
     failure = classifier.classify(_evidence(text, arguments.result), profile=arguments.profile)
@@ -120,14 +137,9 @@ def _ending(
     yield say(lang, "winner"), trail["winner"]
     yield say(lang, "why"), trail["why"]
     if failure is not None:
-        measured = (
-            say(
-                lang,
-                "confidence_value",
-                share=f"{failure.confidence * 100:.0f}",
-                samples=failure.samples,
-            )
-            if failure.samples
-            else say(lang, "unmeasured")
-        )
-        yield say(lang, "confidence"), measured
+        told = verdict.confidence(failure, lang)
+        measured = trail.get("measured") or {}
+        if failure.samples and measured.get("basis") in ("rule", "family"):
+            group = measured["family"]["name"] if measured["family"] else ""
+            told = f"{told} ({say(lang, 'basis_' + measured['basis'], family=group)})"
+        yield say(lang, "confidence"), told

@@ -7,13 +7,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any, Final
 
-from failwise.cli.terminal import print_json
+from failwise.cli.terminal import json_line
 from failwise.vocabulary.errors import UsageError
+from failwise.vocabulary.records import MAPPING
 
 TEXT_LIMIT: Final = 10_000_000
 """Bytes of one text."""
 LINE_LIMIT: Final = 4_000_000
 """Bytes of one JSON line."""
+_CHUNK: Final = 65_536
+"""Bytes that are read at once, where so many are there."""
 _LOOKS_LIKE_A_FILE = re.compile(r"[\w./\\~-]{1,200}\.(?:log|txt|out|err|jsonl?|html?|toml|ya?ml)")
 
 
@@ -57,15 +60,31 @@ def _bounded(file: IO[bytes], name: str) -> str:
 
 def lines(file: IO[bytes]) -> Iterator[tuple[int, str | None]]:
     """The lines with their numbers, as they come; None for one above `LINE_LIMIT` bytes."""
-    number = 0
-    while line := file.readline(LINE_LIMIT + 1):
-        number += 1
-        if len(line) <= LINE_LIMIT:
-            yield number, line.decode("utf-8", "replace").rstrip("\r\n")
-            continue
-        while line and not line.endswith(b"\n"):
-            line = file.readline(LINE_LIMIT + 1)
-        yield number, None
+    for batch in _batches(file):
+        yield from batch
+
+
+def _batches(file: IO[bytes]) -> Iterator[list[tuple[int, str | None]]]:
+    """The lines that are there, as soon as there are any: nobody waits for a chunk to fill up."""
+    read = getattr(file, "read1", file.read)
+    number, rest, dropped = 0, b"", False
+    while chunk := read(_CHUNK):
+        *whole, rest = (rest + chunk).split(b"\n")
+        batch: list[tuple[int, str | None]] = []
+        for line in whole:
+            number += 1
+            batch.append((number, None if dropped else _decoded(line)))
+            dropped = False
+        if len(rest) > LINE_LIMIT:
+            rest, dropped = b"", True
+        if batch:
+            yield batch
+    if rest or dropped:
+        yield [(number + 1, None if dropped else _decoded(rest))]
+
+
+def _decoded(line: bytes) -> str | None:
+    return None if len(line) > LINE_LIMIT else line.decode("utf-8", "replace").rstrip("\r\n")
 
 
 def answer_lines(
@@ -74,23 +93,28 @@ def answer_lines(
     """Answer each JSON line of a file with one line, as it comes; gives the exit code.
 
     A line that cannot be answered gets ``{"id", "error"}``, so that answers stay in step; then the
-    code is 2. `form` says how a line is written.
+    code is 2. `form` says how a line is written. The answers to lines that came together are
+    written together.
     """
     wrong, first = 0, ""
     with opened(path) as file:
-        for number, line in lines(file):
-            if line is not None and not line.strip():
-                continue
-            name = None
-            try:
-                case = _object(line, form)
-                name = case.get("id")
-                reply = answer(case)
-            except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
-                reason = f"line {number}: {_reason(error, form)}"
-                wrong, first = wrong + 1, first or reason
-                reply = {"id": name, "error": reason}
-            print_json(reply)
+        for batch in _batches(file):
+            replies = []
+            for number, line in batch:
+                if line is not None and (not line or line.isspace()):
+                    continue
+                name = None
+                try:
+                    case = _object(line, form)
+                    name = case.get("id")
+                    reply = answer(case)
+                except (UsageError, KeyError, TypeError, ValueError, AttributeError) as error:
+                    reason = f"line {number}: {_reason(error, form)}"
+                    wrong, first = wrong + 1, first or reason
+                    reply = {"id": name, "error": reason}
+                replies.append(json_line(reply))
+            sys.stdout.write("".join(replies))
+            sys.stdout.flush()
     if wrong:
         raise UsageError(f"{wrong} of the lines could not be answered; the first: {first}")
     return 0
@@ -103,7 +127,7 @@ def _object(line: str | None, form: str) -> Mapping[str, Any]:
         data = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON ({error}); write {form}") from error
-    if not isinstance(data, Mapping):
+    if not isinstance(data, MAPPING):
         raise UsageError(f"a JSON {type(data).__name__}; write {form}")
     return data
 

@@ -22,6 +22,7 @@ examples:
   failwise mcp wrap --url http://127.0.0.1:8000/mcp
   failwise mcp serve --servers mcp.json                  # several servers, over stdio
   failwise mcp serve --servers mcp.json --http 8765      # ... at http://127.0.0.1:8765/mcp
+  failwise mcp serve --servers mcp.json --http 8765 --dashboard   # ... and pages at /dashboard/
   failwise mcp install claude-desktop                    # shows the difference first
   failwise mcp install claude-desktop --undo
   failwise mcp status
@@ -49,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve.add_argument("--host", default="127.0.0.1", help="where to listen (with --http)")
     serve.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME:PORT", help="a Host to answer"
+    )
+    serve.add_argument(
+        "--dashboard", action="store_true", help="pages on the journal at /dashboard/ (with --http)"
     )
     for nested in (wrap, serve):
         nested.add_argument("--config", metavar="FILE", help="a failwise.toml: policy, guards, ...")
@@ -106,6 +110,7 @@ def _serve(arguments: argparse.Namespace) -> int:
                 port=port,
                 token=os.environ.get(TOKEN),
                 allowed_hosts=tuple(arguments.allow_host),
+                dashboard=_dashboard(arguments, runtime),
                 began=lambda real: print(  # noqa: T201 - a person, or a test, reads it
                     f"failwise: http://{arguments.host}:{real}/mcp", file=sys.stderr, flush=True
                 ),
@@ -114,6 +119,15 @@ def _serve(arguments: argparse.Namespace) -> int:
     with runtime, contextlib.suppress(asyncio.CancelledError):
         asyncio.run(run())
     return 0
+
+
+def _dashboard(arguments: argparse.Namespace, runtime: "Runtime") -> Any:
+    """The dashboard of this very process, where it is wanted."""
+    if not arguments.dashboard:
+        return None
+    from failwise.cli.dashboard import beside
+
+    return beside(runtime, arguments.host, arguments.allow_host, arguments.config)
 
 
 def _needs_mcp() -> None:

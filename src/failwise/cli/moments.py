@@ -14,9 +14,8 @@ def epoch(text: str, *, option: str, now: float) -> float:
 
     A moment without an offset is UTC, as in the reports. Raises `UsageError` naming `option`.
     """
-    ago = _AGO.fullmatch(text.strip())
-    if ago:
-        return now - float(ago[1]) * _SECONDS[ago[2]]
+    if _AGO.fullmatch(text.strip()):
+        return now - ago(text, option=option)
     try:
         moment = datetime.datetime.fromisoformat(text.strip())
     except ValueError:
@@ -27,6 +26,14 @@ def epoch(text: str, *, option: str, now: float) -> float:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return moment.timestamp()
+
+
+def ago(text: str, *, option: str) -> float:
+    """Seconds of a length of time: ``30m``, ``24h``, ``7d``. Raises `UsageError` naming `option`."""
+    found = _AGO.fullmatch(text.strip())
+    if not found:
+        raise UsageError(f"{option} {text}: write a length of time (30m, 24h, 7d)")
+    return float(found[1]) * _SECONDS[found[2]]
 
 
 def utc(moment: float) -> str:

@@ -6,14 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from importlib import resources
 from typing import TYPE_CHECKING, Any, cast
-
-from failwise.vocabulary.result import Language
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+    from failwise.vocabulary.result import Language
 
 _PIPED_WIDTH = 160
 _LOCALE = ("FAILWISE_LANG", "LC_ALL", "LC_MESSAGES", "LANG")
@@ -33,7 +32,7 @@ def add_common(
     )
 
 
-def language(given: str | None) -> Language:
+def language(given: str | None) -> "Language":
     """The language to speak: as given, else the first of FAILWISE_LANG and the locale that is set."""
     found = given or next(filter(None, map(os.environ.get, _LOCALE)), "")
     return "zh" if found.lower().startswith("zh") else "en"
@@ -42,17 +41,18 @@ def language(given: str | None) -> Language:
 @functools.cache
 def _all_words() -> Mapping[str, Mapping[str, str]]:
     import tomllib
+    from importlib import resources
 
     text = resources.files("failwise.cli").joinpath("words.toml").read_text("utf-8")
     return cast("Mapping[str, Mapping[str, str]]", tomllib.loads(text))
 
 
-def say(lang: Language, sentence: str, /, **facts: object) -> str:
+def say(lang: "Language", sentence: str, /, **facts: object) -> str:
     """A sentence of ``words.toml``, filled in."""
     return _all_words()[lang][sentence].format(**facts)
 
 
-def named(lang: Language, kind: str, value: str) -> str:
+def named(lang: "Language", kind: str, value: str) -> str:
     """What a word of a closed vocabulary (``effect``, ``retry``, ...) is called; itself if unknown."""
     return _all_words()[lang].get(f"{kind}_{value}", value)
 
@@ -122,8 +122,16 @@ _LINE_ENDS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x85\u2028\
 """What JSON allows inside a text, but many readers take for the end of a line."""
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
+def json_line(data: Any) -> str:
+    """One JSON value on one line, whoever splits the lines, with its end."""
+    text = _ENCODER.encode(data)
+    return f"{text}\n" if text.isascii() else f"{text.translate(_LINE_ENDS)}\n"
+
+
 def print_json(data: Any) -> None:
-    """One JSON value on one line, whoever splits the lines; at once."""
-    text = json.dumps(data, ensure_ascii=False, default=str)
-    sys.stdout.write(text.translate(_LINE_ENDS) + "\n")
+    """One JSON value on one line, at once."""
+    sys.stdout.write(json_line(data))
     sys.stdout.flush()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from failwise.cli.terminal import named, say
 from failwise.vocabulary import words
 from failwise.vocabulary.failure import Failure
+from failwise.vocabulary.kinds import Category
 from failwise.vocabulary.result import Language
 from failwise.vocabulary.violation import violation_text
 
@@ -52,6 +53,14 @@ def _violations(failure: Failure, lang: Language) -> Iterator[tuple[str, object]
 def _rule(failure: Failure, lang: Language) -> str:
     if not failure.samples:
         return failure.rule
+    return f"{failure.rule} ({confidence(failure, lang)})"
+
+
+def confidence(failure: Failure, lang: Language) -> str:
+    """How sure the verdict is, and on how many cases that rests."""
+    if failure.category is Category.UNKNOWN:
+        return say(lang, "nothing_claimed")
+    if not failure.samples:
+        return say(lang, "unmeasured")
     share = f"{failure.confidence * 100:.0f}"
-    measured = say(lang, "confidence_value", share=share, samples=failure.samples)
-    return f"{failure.rule} ({measured})"
+    return say(lang, "confidence_value", share=share, samples=failure.samples)

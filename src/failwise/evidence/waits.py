@@ -291,10 +291,7 @@ def may_tell_wait(lowered: str) -> bool:
     """May a text, in lower case, name a wait: has it a digit, and one of the literals?"""
     if _DIGIT.search(lowered) is None:
         return False
-    for literal in phrases().need:
-        if literal in lowered:
-            return True
-    return False
+    return any(map(lowered.__contains__, phrases().need))
 
 
 def _of_phrase(text: str) -> float | None:

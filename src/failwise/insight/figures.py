@@ -1,19 +1,12 @@
 """The figures of a report, each with its formula. Together they stand in ``docs/metrics.md``."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import field, fields
 from typing import Any
 
-from failwise.vocabulary.kinds import Category
+from failwise.insight.clusters import Cluster
+from failwise.insight.verdict import Verdict
 from failwise.vocabulary.records import record
-
-REFUSALS = (
-    Category.BUSINESS,
-    Category.INVALID_REQUEST,
-    Category.MODEL_OUTPUT,
-    Category.AUTH,
-)
-"""Categories that are an answer, not ill health: reported apart from faults."""
 
 
 def rate(part: float, whole: float) -> float:
@@ -107,7 +100,7 @@ class Figures:
 
     def to_dict(self) -> dict[str, Any]:
         """All counts, and the rates made of them."""
-        data = {field.name: getattr(self, field.name) for field in fields(self)}
+        data = _fields(self)
         return data | {"failures": self.failures} | {name: getattr(self, name) for name in _RATES}
 
 
@@ -172,56 +165,178 @@ class Corrections:
 
 
 @record
+class ArgumentErrors:
+    """How often arguments were wrong, of the calls that somebody asked for: of one tool, or of all
+    tools with so many parameters.
+
+    - ``wrong``: could not be used (`model_output` but for an unknown tool)
+    - ``refused``: by the upstream (`invalid_request.parameter`, `invalid_request.missing_parameter`)
+    - ``repaired``: put right on the way, nobody was bothered
+    - ``error_rate = (wrong + refused) / calls``
+
+    `name` is the tool, or the number of parameters that its schema names, "" where none is known.
+    """
+
+    name: str
+    calls: int
+    wrong: int = 0
+    refused: int = 0
+    repaired: int = 0
+
+    @property
+    def error_rate(self) -> float:
+        """(wrong + refused) / calls"""
+        return rate(self.wrong + self.refused, self.calls)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts, and the rate."""
+        return _fields(self) | {"error_rate": self.error_rate}
+
+
+@record
+class Worth:
+    """What the runtime was good for.
+
+    - ``recovered``: calls that failed first and succeeded in the end, nobody was bothered
+    - ``degraded``: calls that a fallback answered
+    - ``cured_retries = retries − wasted``: repeated requests of calls that succeeded
+    - ``wasted``: repeated requests of calls that failed all the same
+    - ``prevented``: sends that claims prevented, by state: ``done`` (answered with the stored
+      result), ``conflict`` (key used for other arguments), ``open`` (the same call under a new id),
+      ``unknown`` (may have happened)
+    - ``verified``: calls of which a callback found out that they had happened
+    - ``told_waits``: waits that upstreams told; ``waits_obeyed``: those that no request cut short;
+      ``early_requests = told_waits − waits_obeyed``
+    - ``waited_s``: seconds waited between attempts
+    - ``repaired``: calls whose arguments were put right
+    - ``body_tokens``: tokens of the raw answers of failed calls, estimated; ``fed_tokens``: of what
+      models were told instead; ``saved_tokens = body_tokens − fed_tokens``
+    - ``open_effects``: effects of which nobody knows now whether they happened
+    """
+
+    recovered: int = 0
+    degraded: int = 0
+    retries: int = 0
+    wasted: int = 0
+    repaired: int = 0
+    verified: int = 0
+    told_waits: int = 0
+    waits_obeyed: int = 0
+    waited_s: float = 0.0
+    body_tokens: int = 0
+    fed_tokens: int = 0
+    prevented: Mapping[str, int] = field(default_factory=dict)
+    open_effects: int = 0
+
+    @property
+    def cured_retries(self) -> int:
+        """retries − wasted"""
+        return self.retries - self.wasted
+
+    @property
+    def duplicates_prevented(self) -> int:
+        """Σ prevented"""
+        return sum(self.prevented.values())
+
+    @property
+    def early_requests(self) -> int:
+        """told_waits − waits_obeyed"""
+        return self.told_waits - self.waits_obeyed
+
+    @property
+    def saved_tokens(self) -> int:
+        """body_tokens − fed_tokens; below zero where feedback was longer than the answers."""
+        return self.body_tokens - self.fed_tokens
+
+    def to_dict(self) -> dict[str, Any]:
+        """All counts, and what is made of them."""
+        made = ("cured_retries", "duplicates_prevented", "early_requests", "saved_tokens")
+        return (
+            _fields(self)
+            | {"prevented": dict(self.prevented)}
+            | {name: getattr(self, name) for name in made}
+        )
+
+
+@record
 class Report:
     """What the records say about calls that began at `since` or later and before `until`
-    (epoch seconds; None: no bound). A breakdown that was not asked for is empty."""
+    (epoch seconds; None: no bound). A breakdown that was not asked for is empty.
+
+    `where` is the filter as data: empty for all calls. `verdict` and `clusters` (the largest ones) are
+    of the whole journal; they are left out under a filter, and so is what claims know under one on
+    anything but tool and run.
+    """
 
     since: float | None
     until: float | None
     total: Figures
+    worth: Worth
     corrections: Corrections
-    prevented: Mapping[str, int]
-    """Sends that the claims prevented: ``done`` (answered with the stored result), ``conflict`` (key used for other
-    arguments), ``open`` (the same call under a new id), ``unknown`` (may have happened)."""
-    open_effects: int
-    """Effects of which nobody knows now whether they happened."""
     top_errors: tuple[Share, ...]
     """The three codes that most failed calls ended with; ties by attempts, then by name."""
     drag: Drag | None
     tools: tuple[Figures, ...] = ()
+    upstreams: tuple[Figures, ...] = ()
+    models: tuple[Figures, ...] = ()
     hours: tuple[Figures, ...] = ()
     days: tuple[Figures, ...] = ()
+    runs: tuple[Figures, ...] = ()
+    """The runs with the most failures."""
     categories: tuple[Share, ...] = ()
     codes: tuple[Share, ...] = ()
     providers: tuple[Share, ...] = ()
+    argument_tools: tuple[ArgumentErrors, ...] = ()
+    argument_parameters: tuple[ArgumentErrors, ...] = ()
+    """By the number of parameters, fewest first."""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    clusters: tuple[Cluster, ...] = ()
+
+    @property
+    def prevented(self) -> Mapping[str, int]:
+        """Sends that the claims prevented, by state."""
+        return self.worth.prevented
 
     @property
     def duplicates_prevented(self) -> int:
-        return sum(self.prevented.values())
+        return self.worth.duplicates_prevented
+
+    @property
+    def open_effects(self) -> int:
+        return self.worth.open_effects
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON data with ``schema: 1``."""
-
-        def plain(value: Any) -> Any:
-            return {field.name: getattr(value, field.name) for field in fields(value)}
-
         return {
             "schema": 1,
             "since": self.since,
             "until": self.until,
+            "where": dict(self.where),
+            "verdict": self.verdict.to_dict() if self.verdict else None,
+            "clusters": [cluster.to_dict() for cluster in self.clusters],
             "total": self.total.to_dict(),
-            "corrections": plain(self.corrections),
+            "worth": self.worth.to_dict(),
+            "corrections": _fields(self.corrections),
             "duplicates_prevented": self.duplicates_prevented,
             "prevented": dict(self.prevented),
             "open_effects": self.open_effects,
-            "top_errors": [plain(share) for share in self.top_errors],
-            "drag": plain(self.drag) if self.drag else None,
+            "top_errors": [_fields(share) for share in self.top_errors],
+            "drag": _fields(self.drag) if self.drag else None,
+            **{name: [one.to_dict() for one in getattr(self, name)] for name in GROUPS},
+            **{name: [_fields(one) for one in getattr(self, name)] for name in SHARES},
             **{
-                name: [figures.to_dict() for figures in getattr(self, name)]
-                for name in ("tools", "hours", "days")
-            },
-            **{
-                name: [plain(share) for share in getattr(self, name)]
-                for name in ("categories", "codes", "providers")
+                name: [one.to_dict() for one in getattr(self, name)]
+                for name in ("argument_tools", "argument_parameters")
             },
         }
+
+
+GROUPS = ("tools", "upstreams", "models", "hours", "days", "runs")
+"""The breakdowns of a report that are `Figures`."""
+SHARES = ("categories", "codes", "providers")
+"""Those that are `Share`s of the failures."""
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    return {one.name: getattr(value, one.name) for one in fields(value)}

@@ -21,6 +21,7 @@ from failwise.vocabulary.records import record
 
 _READ: Final = 20_000
 """Newest failures that are looked at for texts and examples."""
+_ASKED_BRIEFLY: Final = 10
 _ASKED_SINGLY: Final = 300
 """Fingerprints that are not among them and are asked for one by one, the most frequent first."""
 _RUNS: Final = 200
@@ -199,7 +200,7 @@ def _described(
             _describe(tally, row, masker, first=tally.fingerprint in untold)
             untold.discard(tally.fingerprint)
     order = sorted(untold, key=lambda one: (-tallies[one].count, one))
-    for fingerprint in order[: min(_ASKED_SINGLY, read)]:
+    for fingerprint in order[: _ASKED_SINGLY if read == _READ else _ASKED_BRIEFLY]:
         for row in reader.failures(since, until, 1, Filter(fingerprint=fingerprint)):
             _describe(tallies[fingerprint], row, masker, first=True)
     return last

@@ -1,8 +1,8 @@
-"""What a stretch of records says: rates, shares, latency, retries, duplicates.
+"""What a stretch of records says: rates, shares, latency, retries, and what the runtime was good for.
 
-Every formula is written where its figure is, and together in ``docs/metrics.md``. The counting is done
-in SQL with GROUP BY, the calls once by tool, hour and latency bucket; the tables are sums over those
-counts.
+Every formula is written where its figure is, and together in ``docs/metrics.md``. The counting is
+done by the journal, from its rollups where they can answer (`failwise.journal.reader`): a few
+questions, and every table of the report is a sum over their rows.
 
 A *call* is a call that somebody asked for. A fallback is a call of its own, as a child: its
 requests count, and it counts for its own tool, but not as a further call in the totals.
@@ -10,20 +10,50 @@ requests count, and it counts for its own tool, but not as a further call in the
 
 import datetime
 import functools
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from operator import add
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Final, Literal, TypeAlias, get_args
 
-from failwise.insight.figures import REFUSALS, Corrections, Drag, Figures, Report, Share, rate
+from failwise.insight.figures import (
+    ArgumentErrors,
+    Corrections,
+    Drag,
+    Figures,
+    Report,
+    Share,
+    Worth,
+    rate,
+)
 from failwise.journal.latency import quantiles
-from failwise.journal.read import Place, Source, opened
+from failwise.journal.reader import Filter, Place, Reader, open_reader
+from failwise.journal.rollups import DAY, REFUSALS
 from failwise.vocabulary.errors import UsageError
 
-By: TypeAlias = Literal["tool", "hour", "day", "category", "code", "provider"]
+By: TypeAlias = Literal[
+    "tool", "upstream", "category", "code", "hour", "day", "model", "run", "provider", "arguments"
+]
+HOURLY: Final = 3 * DAY
+"""Seconds up to which a stretch is shown by hour, unless days are asked for; beyond it by day."""
+RUNS: Final = 20
+"""Runs that are listed: those with the most failures."""
+CLUSTERS: Final = 5
 
-_REFUSED = "category IN (" + ", ".join(f"'{category.value}'" for category in REFUSALS) + ")"
-_SHARES = ("category", "code", "provider")
+_DEFAULT: Final = ("tool", "upstream", "category", "code", "arguments")
+_EVERY: Final = (
+    "calls", "successes", "first_try", "recovered", "degraded", "refusals", "faults", "repaired",
+    "requests", "retried", "retries", "wasted", "duration_ms", "told_waits", "waits_obeyed",
+    "waited_ms", "verified", "body_tokens", "fed_tokens",
+)  # fmt: skip
+_FIGURES: Final = tuple(one.name for one in fields(Figures))[1:13]
+_COUNTED: Final = (*(name for name in _FIGURES if name != "faults"), "duration_ms")
+_WORTH: Final = (
+    "recovered", "degraded", "retries", "wasted", "repaired", "verified", "told_waits",
+    "waits_obeyed", "body_tokens", "fed_tokens",
+)  # fmt: skip
+_SUCCESS: Final = ""
+
+Rows: TypeAlias = Sequence[Mapping[str, Any]]
+Latencies: TypeAlias = Mapping[tuple[Any, ...], Mapping[int, int]]
 
 
 def report(
@@ -32,204 +62,285 @@ def report(
     since: float | None = None,
     until: float | None = None,
     by: By | None = None,
+    where: Filter | None = None,
     now: float | None = None,
+    clusters: int = CLUSTERS,
 ) -> Report:
-    """Count what a journal holds: a `Journal`, the path of one, or None for the usual place.
+    """Count what a journal holds: its path or URL, one that is open, or None for the usual place.
 
     `since` (included) and `until` (not included) in epoch seconds. `by` names the only breakdown
-    wanted; None gives those by tool, hour, category and code. Hours and days are UTC. `now` (epoch
-    seconds) is for what is open now. Raises `ConfigurationError` where there is no journal.
+    wanted; None gives those by tool, upstream, category, code, arguments, and by hour where the
+    stretch is at most three days long, else by day. Hours and days are UTC. `where` keeps to the calls
+    that fit. `now` (epoch seconds) is for what is open now. `clusters`: how many of the largest to
+    give, 0 for none and no verdict. Raises `ConfigurationError` where there is no journal.
     """
     if by is not None and by not in get_args(By):
         raise UsageError(f"report(by={by!r}): say one of {', '.join(get_args(By))}")
-    wanted = (by,) if by else ("tool", "hour", "category", "code")
-    with opened(journal) as source:
-        window = _Window(source, since, until)
-        shares = {name: window.shares(name) for name in _SHARES if name in {*wanted, "code"}}
-        return Report(
-            since,
-            until,
-            window.total,
-            window.corrections(),
-            window.prevented(),
-            _open_effects(source, now),
-            shares["code"][:3],
-            window.drag(),
-            tools=window.tools() if "tool" in wanted else (),
-            hours=window.stretches(3_600, "%Y-%m-%dT%H:00Z") if "hour" in wanted else (),
-            days=window.stretches(86_400, "%Y-%m-%d") if "day" in wanted else (),
-            categories=shares.get("category", ()),
-            codes=shares["code"] if "code" in wanted else (),
-            providers=shares.get("provider", ()),
-        )
+    with open_reader(journal) as reader:
+        window = Window(reader, since, until, where or Filter(), by)
+        wanted: set[str] = {by} if by else {*_DEFAULT, window.period}
+        found = window.report(wanted, now)
+        if clusters and where in (None, Filter()):
+            from failwise.insight.recorded import clusters as recorded
 
-
-_HOUR = 3_600
-_CUBE = f"""
-SELECT tool, CAST(started / {_HOUR} AS INTEGER), parent_id IS NULL, latency_bucket,
-  count(*), sum(success),
-  sum(success AND degraded_to IS NULL AND failed_attempts = 0),
-  sum(success AND degraded_to IS NULL AND failed_attempts > 0),
-  sum(success AND degraded_to IS NOT NULL),
-  sum(NOT success AND coalesce({_REFUSED}, 0)),
-  sum(NOT success AND NOT coalesce({_REFUSED}, 0)),
-  sum(repairs > 0), sum(sent), sum(sent > 1), sum(max(sent - 1, 0)),
-  sum(CASE WHEN success THEN 0 ELSE max(sent - 1, 0) END),
-  sum(duration_ms)
-FROM calls WHERE {{where}} GROUP BY 1, 2, 3, 4
-"""  # noqa: S608 (constants only)
-
-_CORRECTIONS = """
-WITH series AS (
-  SELECT run_id, tool, success, category, coalesce(sum(success) OVER (
-      PARTITION BY run_id, tool ORDER BY started, id
-      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS part
-  FROM calls WHERE {where} AND run_id <> '' AND (run_id, tool) IN (
-      SELECT run_id, tool FROM calls WHERE {where} AND category = 'model_output')
-), counted AS (
-  SELECT sum(NOT success AND category = 'model_output') AS rounds, max(success) AS corrected
-  FROM series GROUP BY run_id, tool, part
-)
-SELECT coalesce(sum(corrected), 0), coalesce(sum(NOT corrected), 0),
-  coalesce(avg(CASE WHEN corrected THEN rounds END), 0.0) FROM counted WHERE rounds > 0
-"""
-
-
-class _Cell(NamedTuple):
-    """Calls of one tool, hour and latency bucket. `counts` are the columns of `_CUBE`, in the order
-    of `Figures`; the last is the sum of durations."""
-
-    tool: str
-    hour: int
-    asked: bool
-    bucket: int
-    counts: list[float]
-
-
-_REQUESTS = 8
-_EPOCH = datetime.datetime.fromtimestamp(0, datetime.UTC)
-
-
-class _Window:
-    """The questions, for one stretch of time."""
-
-    def __init__(self, source: Source, since: float | None, until: float | None) -> None:
-        self._source = source
-        self._between: tuple[float, float] = (
-            float("-inf") if since is None else since,
-            float("inf") if until is None else until,
-        )
-
-    _within = "started >= ? AND started < ?"
-    _asked = _within + " AND parent_id IS NULL"
-
-    def _rows(self, sql: str, times: int = 1) -> list[Any]:
-        return self._source.rows(sql, self._between * times)
-
-    @functools.cached_property
-    def _cube(self) -> list[_Cell]:
-        """The calls counted once by tool, hour and bucket: every table is a sum over its cells."""
-        return [
-            _Cell(tool, hour, bool(asked), bucket, counts)
-            for tool, hour, asked, bucket, *counts in self._rows(_CUBE.format(where=self._within))
-        ]
-
-    def _figures(self, name: Callable[[_Cell], str], cells: Iterable[_Cell]) -> list[Figures]:
-        sums: dict[str, list[float]] = {}
-        buckets: dict[str, list[tuple[int, int]]] = {}
-        for cell in cells:
-            key = name(cell)
-            before = sums.get(key)
-            counts = cell.counts
-            sums[key] = [*map(add, before, counts)] if before else counts
-            buckets.setdefault(key, []).append((cell.bucket, int(counts[0])))
-        found: list[Figures] = []
-        for key, row in sorted(sums.items()):
-            values: list[Any] = [key, *map(int, row[:-1]), rate(row[-1], row[0])]
-            values += quantiles(buckets[key], (0.5, 0.9, 0.99))
-            found.append(Figures(*values))
+            seen = recorded(reader, since=since, until=until, brief=True)
+            largest = tuple(one for one in seen.clusters if not one.muted)[:clusters]
+            found = replace(found, verdict=seen.verdict, clusters=largest)
         return found
 
-    def _asked_cells(self) -> list[_Cell]:
-        return [cell for cell in self._cube if cell.asked]
 
-    @functools.cached_property
-    def total(self) -> Figures:
-        found = self._figures(lambda _: "", self._asked_cells()) or [Figures("")]
-        requests = int(sum(cell.counts[_REQUESTS] for cell in self._cube))
-        return replace(found[0], requests=requests)
+class Window:
+    """The questions to a journal for one stretch of time and one filter, each asked once."""
 
-    def tools(self) -> tuple[Figures, ...]:
-        found = self._figures(lambda cell: cell.tool, self._cube)
+    def __init__(
+        self,
+        reader: Reader,
+        since: float | None,
+        until: float | None,
+        where: Filter,
+        by: By | None = None,
+    ) -> None:
+        self.reader, self.since, self.until, self.where = reader, since, until, where
+        self.period: Literal["hour", "day"] = "hour"
+        first, last = reader.span(since, until)
+        first, last = max(first, since or first), min(last, until or last)
+        if by == "day" or (by != "hour" and last - first > HOURLY):
+            self.period = "day"
+        by_model = ("model",) if by == "model" else ()
+        dimensions: tuple[Any, ...] = ("tool", "upstream", *by_model, "asked")
+        self._cells: Rows = reader.figures(
+            since, until, (*dimensions, "category", "code", "provider"), where, latency=False
+        )
+        self._latencies = _named(dimensions, reader.latencies(since, until, dimensions, where))
+        asked = _asked(self._cells)
+        sums = _sums(lambda _: "", asked).get("", dict.fromkeys(_EVERY, 0))
+        sums["requests"] = sum(row["requests"] for row in self._cells)
+        self.sums: Mapping[str, float] = sums
+        self.buckets = _buckets(lambda _: "", _asked(self._latencies)).get("", {})
+        self.total = _figures("", sums, self.buckets)
+
+    def report(self, wanted: "set[str]", now: float | None) -> Report:
+        """The report with the breakdowns that are wanted."""
+        codes = self.shares("code")
+        top = tuple(replace(one, example=self._example(one.name)) for one in codes[:3])
+        stretches = self.stretches() if wanted & {"hour", "day"} else ()
+        arguments = "arguments" in wanted
+        return Report(
+            self.since,
+            self.until,
+            self.total,
+            self._worth(now),
+            self._corrections(),
+            top,
+            self._drag(),
+            tools=self.groups("tool") if "tool" in wanted else (),
+            upstreams=self.groups("upstream") if "upstream" in wanted else (),
+            models=self.groups("model") if "model" in wanted else (),
+            hours=stretches if self.period == "hour" else (),
+            days=stretches if self.period == "day" else (),
+            runs=self._runs() if "run" in wanted else (),
+            categories=self.shares("category") if "category" in wanted else (),
+            codes=(*top, *codes[3:]) if "code" in wanted else (),
+            providers=self.shares("provider") if "provider" in wanted else (),
+            argument_tools=self._argument_errors("tool") if arguments else (),
+            argument_parameters=self._argument_errors("parameters") if arguments else (),
+            where=said(self.where),
+        )
+
+    def groups(self, name: str) -> tuple[Figures, ...]:
+        """Figures by tool, upstream or model: fallbacks count for their own."""
+        found = self._grouped(lambda row: row[name], self._cells, self._latencies)
         return tuple(sorted(found, key=lambda figures: (-figures.calls, figures.name)))
 
-    def stretches(self, seconds: int, form: str) -> tuple[Figures, ...]:
-        """By hour or day: `seconds` long, named by its beginning in UTC."""
+    def stretches(self) -> tuple[Figures, ...]:
+        """By hour or day, named by its beginning in UTC."""
+        form = "%Y-%m-%dT%H:00Z" if self.period == "hour" else "%Y-%m-%d"
+        by: tuple[Any, ...] = (self.period, "asked")
+        question = self.since, self.until, by, self.where
+        cells = self.reader.figures(*question, latency=False, counters=_COUNTED)
+        latencies = _named(by, self.reader.latencies(*question))
+        found = self._grouped(lambda row: row[self.period], _asked(cells), _asked(latencies))
+        return tuple(replace(one, name=moment(float(one.name), form)) for one in found)
 
-        def name(cell: _Cell) -> str:
-            began = cell.hour * _HOUR // seconds * seconds
-            return (_EPOCH + datetime.timedelta(seconds=began)).strftime(form)
+    def _grouped(
+        self, name: Callable[[Mapping[str, Any]], Any], cells: Rows, latencies: Rows
+    ) -> list[Figures]:
+        sums, buckets = _sums(name, cells), _buckets(name, latencies)
+        return [_figures(str(key), sums[key], buckets.get(key, {})) for key in sorted(sums)]
 
-        return tuple(self._figures(name, self._asked_cells()))
-
-    def shares(self, column: str) -> tuple[Share, ...]:
-        ended = self._rows(
-            f"SELECT {column}, count(*), max(message), max({_REFUSED}) FROM calls"  # noqa: S608
-            f" WHERE {self._asked} AND NOT success AND {column} IS NOT NULL GROUP BY 1"
-        )
+    def shares(self, name: Literal["category", "code", "provider"]) -> tuple[Share, ...]:
+        """The failures by what they were, the most frequent first."""
+        ended = _sums(lambda row: row[name], _asked(self._cells))
         met: dict[str, tuple[int, int]] = {}
-        if column != "provider":  # attempts do not keep it
-            for name, count, cured in self._rows(
-                f"SELECT attempts.{column}, count(*), sum(calls.success) FROM attempts"  # noqa: S608
-                " JOIN calls ON calls.id = attempts.call WHERE calls.started >= ?"
-                f" AND calls.started < ? AND attempts.{column} IS NOT NULL GROUP BY 1"
-            ):
-                met[name] = count, cured
-        failures = self.total.failures
-        shares = [
-            Share(
-                name,
-                count,
-                rate(count, failures),
-                *met.pop(name, (0, 0)),
-                bool(refusal),
-                text or "",
+        for row in self._attempts:
+            attempts, cured = met.get(row[name], (0, 0))
+            met[row[name]] = attempts + row["attempts"], cured + row["cured"]
+        kinds = {key for key, sums in ended.items() if sums["calls"] > sums["successes"]}
+        shares = []
+        for key in (kinds | set(met)) - {_SUCCESS}:
+            sums = ended.get(key, {})
+            failed = int(sums.get("calls", 0) - sums.get("successes", 0))
+            refusal = bool(sums.get("refusals"))
+            if not sums and name != "provider":
+                refusal = key.partition(".")[0] in REFUSALS
+            shares.append(
+                Share(
+                    key, failed, rate(failed, self.total.failures), *met.get(key, (0, 0)), refusal
+                )
             )
-            for name, count, text, refusal in ended
-        ]
-        shares += [
-            Share(name, 0, 0.0, count, cured, name.partition(".")[0] in REFUSALS)
-            for name, (count, cured) in met.items()
-        ]
-        return tuple(
-            sorted(shares, key=lambda share: (-share.failures, -share.attempts, share.name))
-        )
+        return tuple(sorted(shares, key=lambda one: (-one.failures, -one.attempts, one.name)))
 
-    def corrections(self) -> Corrections:
-        return Corrections(*self._rows(_CORRECTIONS.format(where=self._asked), 2)[0])
+    @functools.cached_property
+    def _attempts(self) -> Rows:
+        by: tuple[Any, ...] = ("category", "code", "provider")
+        return self.reader.attempts(self.since, self.until, by, self.where)
 
-    def prevented(self) -> dict[str, int]:
-        found = self._rows(
-            "SELECT state, count(*) FROM prevented WHERE at >= ? AND at < ? GROUP BY 1 ORDER BY 1"
-        )
-        return dict(found)
+    def _example(self, code: str) -> str:
+        """What the newest failure of a code said; nothing where the records are gone."""
+        where = replace(self.where, code=code, asked=True)
+        for row in self.reader.failures(self.since, self.until, 1, where):
+            return row["message"] or ""
+        return ""
 
-    def drag(self) -> Drag | None:
+    def _runs(self) -> tuple[Figures, ...]:
+        worst = self.reader.worst_runs(self.since, self.until, self.where, RUNS)
+        if not worst:
+            return ()
+        where = replace(self.where, run=tuple(worst))
+        rows = self.reader.figures(self.since, self.until, ("run",), where)
+        found = {
+            row["run"]: _figures(row["run"], row | {"requests": row["requests"]}, row["latency"])
+            for row in rows
+        }
+        return tuple(found[run] for run in worst if run in found)
+
+    def _drag(self) -> Drag | None:
         total, best = self.total, None
-        for tool in self._figures(lambda cell: cell.tool, self._asked_cells()):
-            if not tool.failures:
+        for tool, sums in _sums(lambda row: row["tool"], _asked(self._cells)).items():
+            failures = int(sums["calls"] - sums["successes"])
+            if not failures:
                 continue
-            calls = total.calls - tool.calls
-            without = rate(total.successes - tool.successes, calls) if calls else total.success_rate
-            share = rate(tool.failures, total.failures)
+            calls = total.calls - sums["calls"]
+            without = (
+                rate(total.successes - sums["successes"], calls) if calls else total.success_rate
+            )
             points = without - total.success_rate
-            drag = Drag(tool.name, tool.failures, share, without, points)
+            drag = Drag(tool, failures, rate(failures, total.failures), without, points)
             if best is None or (drag.points, drag.failures) > (best.points, best.failures):
                 best = drag
         return best
 
+    def _worth(self, now: float | None) -> Worth:
+        sums = self.sums
+        prevented: dict[str, int] = {}
+        open_effects = 0
+        if self.where == Filter(tool=self.where.tool, run=self.where.run):
+            rows = self.reader.prevented(self.since, self.until, where=self.where)
+            prevented = {row["state"]: row["calls"] for row in rows}
+            effects = self.reader.open_effects(now, limit=1_000_000)
+            open_effects = sum(
+                self._concerns({"tool": one["tool"], "run": one["run_id"]}) for one in effects
+            )
+        return Worth(
+            **{name: int(sums[name]) for name in _WORTH},
+            waited_s=sums["waited_ms"] / 1000,
+            prevented=prevented,
+            open_effects=open_effects,
+        )
 
-def _open_effects(source: Source, now: float | None) -> int:
-    from failwise.journal.read import open_effects
+    def _concerns(self, row: Mapping[str, Any]) -> bool:
+        """It fits what the filter says of tool and run."""
+        for name in ("tool", "run"):
+            wanted = getattr(self.where, name)
+            if wanted is not None and row[name] not in (
+                wanted if isinstance(wanted, tuple) else (wanted,)
+            ):
+                return False
+        return True
 
-    return len(open_effects(source, now=now, limit=1_000_000))
+    def _corrections(self) -> Corrections:
+        where = self.where
+        if where.of_failures or where.success is not None or where.call_id is not None:
+            return Corrections()  # a filter that splits the series
+        return Corrections(*self.reader.corrections(self.since, self.until, where))
+
+    def _argument_errors(self, name: Literal["tool", "parameters"]) -> tuple[ArgumentErrors, ...]:
+        where = self.where
+        if where != Filter(tool=where.tool, model=where.model):
+            return ()
+        rows = self.reader.argument_errors(self.since, self.until, (name,), where)
+        known = [row for row in rows if name == "tool" or row["parameters"] >= 0]
+        found = [
+            ArgumentErrors(
+                str(row[name]), row["calls"], row["wrong"], row["refused"], row["repaired"]
+            )
+            for row in known
+        ]
+        if name == "tool":
+            found.sort(key=lambda one: (-one.wrong - one.refused, -one.calls, one.name))
+        return tuple(found)
+
+
+def said(where: Filter) -> dict[str, Any]:
+    """What a filter says, as data; nothing for no filter."""
+    found = {one.name: getattr(where, one.name) for one in fields(Filter)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in found.items()
+        if value is not None
+    }
+
+
+def moment(at: float, form: str) -> str:
+    """Epoch seconds as text, UTC."""
+    return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime(form)
+
+
+def _asked(rows: Rows) -> Rows:
+    """Without fallbacks."""
+    return [row for row in rows if row["asked"]]
+
+
+def _named(by: Sequence[str], latencies: Latencies) -> Rows:
+    return [
+        dict(zip(by, key, strict=True)) | {"buckets": buckets} for key, buckets in latencies.items()
+    ]
+
+
+def _sums(
+    name: Callable[[Mapping[str, Any]], Any], rows: Iterable[Mapping[str, Any]]
+) -> dict[Any, dict[str, float]]:
+    """The counters of rows, summed by name."""
+    found: dict[Any, dict[str, float]] = {}
+    for row in rows:
+        key = name(row)
+        sums = found.get(key)
+        if sums is None:
+            found[key] = {counter: row[counter] for counter in _EVERY if counter in row}
+        else:
+            for counter in sums:
+                sums[counter] += row[counter]
+    return found
+
+
+def _buckets(
+    name: Callable[[Mapping[str, Any]], Any], rows: Iterable[Mapping[str, Any]]
+) -> dict[Any, dict[int, int]]:
+    found: dict[Any, dict[int, int]] = {}
+    for row in rows:
+        counts = found.setdefault(name(row), {})
+        for bucket, count in row["buckets"].items():
+            counts[bucket] = counts.get(bucket, 0) + count
+    return found
+
+
+def _figures(name: str, sums: Mapping[str, float], buckets: Mapping[int, int]) -> Figures:
+    half, most, nearly_all = quantiles(buckets.items(), (0.5, 0.9, 0.99))
+    return Figures(
+        name,
+        **{counter: int(sums[counter]) for counter in _FIGURES},
+        mean_ms=rate(sums["duration_ms"], sums["calls"]),
+        p50_ms=half,
+        p90_ms=most,
+        p99_ms=nearly_all,
+    )

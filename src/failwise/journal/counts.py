@@ -29,7 +29,7 @@ from failwise.journal.selection import (
 from failwise.journal.source import Source
 from failwise.vocabulary.errors import UsageError
 
-ROUNDS = 10_000
+ROUNDS = 2_000
 """Wrong calls whose corrections are followed: the newest. It keeps the cost the same, however many
 calls there are."""
 

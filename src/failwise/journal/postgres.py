@@ -42,6 +42,8 @@ _CHUNK = 64
 _PRUNED_AT_ONCE = 5_000
 _PRUNE_EVERY = 300.0
 _STATEMENT_MS = 60_000
+_WORK = "64MB"
+"""Memory of one sorting or hashing: with less, reports sort what they could hash, at thrice the cost."""
 _NUMERIC = 1700
 """The type's number in every PostgreSQL."""
 
@@ -102,7 +104,7 @@ class PostgresStore:
         lock_ms = max(1, int(self._keeping.lock_timeout * 1000))
         connection.execute(
             f'SET search_path TO "{self._schema}"; SET lock_timeout = {lock_ms};'
-            f" SET statement_timeout = {_STATEMENT_MS};"
+            f" SET statement_timeout = {_STATEMENT_MS}; SET work_mem = '{_WORK}';"
             " SET default_transaction_isolation = 'read committed';"
             # What is acknowledged must be on disk, whatever the server is used to.
             " SELECT set_config('synchronous_commit', 'on', false)"

@@ -232,6 +232,9 @@ def compiled(data: Mapping[str, Any]) -> dict[str, Any]:
         "idempotency": {
             name: idempotency.get(name) for name in ("support", "name", "window", "note")
         },
+        "deadline": [data["deadline"]["header"], data["deadline"]["unit"]]
+        if "deadline" in data
+        else None,
         "exact": exact,
         "globs": sorted(globs.items(), key=lambda item: (-len(item[0]), item[0])),
         "status": status,

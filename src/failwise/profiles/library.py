@@ -98,10 +98,8 @@ class Profiles:
             profile = self.get(name)
             if profile is None:
                 continue
-            if by == "text":
-                reading = profile.read(document)
-                if reading is None or reading.entry is None:
-                    continue
+            if by == "text" and profile.read(document, rows_only=True) is None:
+                continue
             yield Hit(profile, by)
 
     def add(self, source: "str | Path | Mapping[str, Any]") -> tuple[str, ...]:

@@ -7,13 +7,13 @@ globs such as ``*_response``, ``~keys`` and ``~leaf``; ``header:name``; ``xml:Er
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import translate
 from typing import Any, Literal, TypeAlias
 
 from failwise.profiles.document import Document
 from failwise.profiles.markup import Element
-from failwise.vocabulary.records import Unset
+from failwise.vocabulary.records import MAPPING, Unset
 
 Medium: TypeAlias = Literal["body", "header", "xml", "text", "status", "exception"]
 
@@ -142,9 +142,24 @@ def _path(text: str) -> Callable[[Document], list[Any]]:
     if end != len(text) or not steps:
         raise ValueError(f"{text!r} is not a locator")
 
+    plain = all(isinstance(step, str) and step.isidentifier() for step in steps)
+
     def find(document: Document) -> list[Any]:
-        if not isinstance(document.body, Unset):
+        body = document.body
+        if not isinstance(body, Unset):
+            if plain:
+                # Nearly all there is: names, down objects of JSON.
+                for step in steps:
+                    if type(body) is not dict:
+                        break
+                    body = body.get(step)
+                    if body is None:
+                        return []
+                else:
+                    return [body]
             return list(_walk(document.body, steps))
+        if document.exception is None:
+            return []
         for exception in _chain(document.exception):
             values = [v for v in _walk(exception, steps) if _is_plain(v)]
             if values:
@@ -174,7 +189,7 @@ def _walk(root: Any, steps: Sequence[str | int]) -> Iterator[Any]:
 def _children(value: Any, step: str | int) -> list[Any]:
     if type(value) is dict and type(step) is str and step.isidentifier():
         return [value[step]] if step in value else []
-    if isinstance(value, Mapping):
+    if isinstance(value, MAPPING):
         if isinstance(step, int) or step == "[*]":
             return []
         if step == "~keys":
@@ -215,7 +230,7 @@ def _leaf(tree: Any) -> list[str]:
         value, path, depth = waiting.pop()
         if depth > best_depth:
             best, best_depth = path, depth
-        if isinstance(value, Mapping) and depth < 20:
+        if isinstance(value, MAPPING) and depth < 20:
             waiting.extend(
                 (child, f"{path}.{key}" if path else str(key), depth + 1)
                 for key, child in reversed(list(value.items())[:_MOST])
@@ -223,7 +238,7 @@ def _leaf(tree: Any) -> list[str]:
         elif (
             isinstance(value, list | tuple)
             and depth < 20
-            and any(isinstance(child, Mapping) for child in value[:_MOST])
+            and any(isinstance(child, MAPPING) for child in value[:_MOST])
         ):
             waiting.extend(
                 (child, f"{path}[{at}]", depth + 1)

@@ -2,20 +2,22 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from failwise.profiles import locators, waits
 from failwise.profiles.document import Document
+from failwise.profiles.values import VALUES, as_text, passes, path_text, spellings
 from failwise.vocabulary.codes import category_of
 from failwise.vocabulary.kinds import Action, Category, Effect
 from failwise.vocabulary.records import record
 
 Kind: TypeAlias = Literal["api", "edge", "framework", "protocol", "database", "transport"]
 
-_VALUES = 20
-"""Values of one place that are tried as a code."""
+_REMEMBERED = 256
+_REMEMBERED_LENGTH = 100
+"""Codes of which the rows are remembered, of at most so many characters."""
 
 
 @record
@@ -89,6 +91,7 @@ class Profile:
         self.own = own
         self._data = data
         self._entries: dict[int, CodeEntry] = {}
+        self._rows_of: dict[str, Sequence[Sequence[Any]]] = {}
 
     def __repr__(self) -> str:
         return f"Profile({self.id!r})"
@@ -97,6 +100,13 @@ class Profile:
     def idempotency(self) -> Idempotency:
         """How this provider recognises a repeated request."""
         return Idempotency(**self._data["idempotency"])
+
+    @property
+    def deadline_header(self) -> str | None:
+        """The request header that tells this provider how long the caller will wait, with its unit:
+        ``grpc-timeout grpc``, ``X-Server-Timeout seconds``. None where it knows none."""
+        place = self._data.get("deadline")
+        return " ".join(place) if place else None
 
     @property
     def entries(self) -> tuple[CodeEntry, ...]:
@@ -112,20 +122,25 @@ class Profile:
         verdict: bool | None = None
         for locator, test, expected in self._tests:
             if locator.applies(document):
-                if not _passes(locator.find(document), test, expected):
+                if not passes(locator.find(document), test, expected):
                     return False
                 verdict = True
         return verdict
 
-    def read(self, document: Document, *, now: float = 0.0) -> Reading | None:
-        """What this profile reads in a failure; None where it finds neither code nor message.
+    def read(
+        self, document: Document, *, now: float = 0.0, rows_only: bool = False
+    ) -> Reading | None:
+        """What this profile reads in a failure; None where it finds neither code nor message, and
+        with `rows_only` where the table has no row for it.
 
         `now` is the wall-clock time of the answer, in epoch seconds, from which moments such as a
         reset are counted. Never raises, whatever the document holds.
         """
+        code, entry = self._choose(document)
+        if entry is None and rows_only:
+            return None
         message = self._first("message", document)
-        code, entry = self._choose(document, message)
-        if code is None and entry is None and message is None:
+        if entry is None and code is None and message is None:
             return None
         details = {}
         for locator in self._fields.get("details", ()):
@@ -168,45 +183,59 @@ class Profile:
 
     def _params(self, document: Document) -> Iterator[str]:
         for locator in self._fields.get("param", ()):
-            found = [text for value in locator.find(document) if (text := _path_text(value))]
+            found = [text for value in locator.find(document) if (text := path_text(value))]
             if found:
-                yield from found[:_VALUES]
+                yield from found[:VALUES]
                 return
 
-    def _choose(
-        self, document: Document, message: str | None
-    ) -> tuple[str | None, CodeEntry | None]:
+    def _choose(self, document: Document) -> tuple[str | None, CodeEntry | None]:
         """The code and its entry: places in order, the first that has an entry wins."""
-        words = message if message is not None else document.words
         seen: str | None = None
-        fields = self._fields["code"]
-        for locator in (*fields, *(locators.compile(text) for text in self._data["places"])):
-            general = locator in fields
-            for value in locator.find(document)[:_VALUES]:
-                for text in _spellings(value, locator.text):
+        for locator, general in self._code_places:
+            values = locator.find(document)
+            for value in values if len(values) <= VALUES else values[:VALUES]:
+                for text in spellings(value, locator.text):
                     if seen is None and general:
                         seen = text
-                    row = self._best(self._rows(text), locator.text, general, words, document)
+                    rows = self._rows(text)
+                    row = self._best(rows, locator.text, general, document) if rows else None
                     if row is not None:
                         return text, self._entry(row)
         rows = self._data["status"].get(str(document.status), ())
-        row = self._best(rows, None, True, words, document)
+        row = self._best(rows, None, True, document) if rows else None
         return seen, self._entry(row) if row is not None else None
 
-    def _rows(self, text: str) -> Iterator[Sequence[Any]]:
-        yield from self._data["exact"].get(text, ())
-        for glob, rows in self._data["globs"]:
-            if fnmatchcase(text, glob):
-                yield from rows
-        if "*" in self._data["exact"]:
-            yield from self._data["exact"]["*"]
+    @cached_property
+    def _code_places(self) -> Sequence[tuple[locators.Locator, bool]]:
+        """Where codes stand, and whether any row may stand there or only those that name the place."""
+        fields = self._fields["code"]
+        places = [locators.compile(text) for text in self._data["places"]]
+        return [(locator, locator in fields) for locator in (*fields, *places)]
+
+    @cached_property
+    def _globs(self) -> Sequence[tuple[re.Pattern[str], Sequence[Sequence[Any]]]]:
+        return [(re.compile(translate(glob)), rows) for glob, rows in self._data["globs"]]
+
+    def _rows(self, text: str) -> Sequence[Sequence[Any]]:
+        rows = self._rows_of.get(text)
+        if rows is None:
+            exact = self._data["exact"]
+            found = [*exact.get(text, ())]
+            for pattern, more in self._globs:
+                if pattern.match(text):
+                    found += more
+            rows = (*found, *exact.get("*", ()))
+            if len(text) <= _REMEMBERED_LENGTH:
+                if len(self._rows_of) >= _REMEMBERED:
+                    self._rows_of.clear()
+                self._rows_of[text] = rows
+        return rows
 
     def _best(
         self,
-        rows: Iterator[Sequence[Any]] | Sequence[Sequence[Any]],
+        rows: Sequence[Sequence[Any]],
         place: str | None,
         general: bool,
-        words: str,
         document: Document,
     ) -> Sequence[Any] | None:
         best: Sequence[Any] | None = None
@@ -217,7 +246,7 @@ class Profile:
                 continue
             if field is None and not general:
                 continue
-            if match is not None and not re.search(match, words[:10_000]):
+            if match is not None and not re.search(match, self._words(document)):
                 continue
             rank = (
                 http is None or document.status is None or http == document.status,
@@ -231,6 +260,11 @@ class Profile:
             if best is None or rank > best_rank:
                 best, best_rank = row, rank
         return best
+
+    def _words(self, document: Document) -> str:
+        """The text that rows may want to match: the message, else all there is."""
+        message = self._first("message", document)
+        return (message if message is not None else document.words)[:10_000]
 
     def _entry(self, row: Sequence[Any]) -> CodeEntry:
         entry = self._entries.get(id(row))
@@ -264,94 +298,34 @@ class Profile:
         A reset header stands on every answer of some providers: it is a wait only when the counter
         beside it is empty, or when this is a rate limit and there is no counter.
         """
+        for locator, unit, reset in self._wait_places:
+            if reset is None or (
+                entry is not None
+                and entry.category is Category.RATE_LIMIT
+                and _remaining(document, reset) is None
+            ):
+                yield from _told(locator, unit, document, now)
+        for name, unit in self._data["resets"]:
+            if name in document.headers and _remaining(document, name) == 0:
+                yield from _told(locators.compile(f"header:{name}"), unit, document, now)
+
+    @cached_property
+    def _wait_places(self) -> Sequence[tuple[locators.Locator, str, str | None]]:
+        """Where waits stand: place, unit, and the header's name where it is the reset of a counter."""
         done: set[str] = {"header:retry-after"}
+        places: list[tuple[locators.Locator, str, str | None]] = []
         for text, unit in self._data["waits"]:
             if text not in done:
                 done.add(text)
-                yield from _told(locators.compile(text), unit, document, now)
+                places.append((locators.compile(text), unit, None))
         resets = dict(self._data["resets"])
-        limited = entry is not None and entry.category is Category.RATE_LIMIT
         for locator in self._fields.get("retry", ()):
-            if locator.text in done:
-                continue
-            done.add(locator.text)
-            name = locator.text.removeprefix("header:")
-            if name not in resets:
-                yield from _told(locator, "text", document, now)
-            elif limited and _remaining(document, name) is None:
-                yield from _told(locator, resets[name], document, now)
-        for name, unit in resets.items():
-            if _remaining(document, name) == 0:
-                yield from _told(locators.compile(f"header:{name}"), unit, document, now)
-
-
-def as_text(value: Any) -> str | None:
-    """A code or message as text: a number or a truth value as JSON writes it; None for the rest."""
-    if isinstance(value, str):
-        return value.strip()[:2000] or None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value) if -(10**30) < value < 10**30 else None
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else str(value)
-    return None
-
-
-def _path_text(value: Any) -> str | None:
-    """A parameter's path: a list such as ``["body", "items", 0]`` joined by dots."""
-    if isinstance(value, list | tuple):
-        return ".".join(text for part in value[:_VALUES] if (text := as_text(part))) or None
-    return as_text(value)
-
-
-def _spellings(value: Any, place: str) -> Iterator[str]:
-    """A code as it stands, then without the wrapping that some put around it.
-
-    AWS writes ``namespace#Code:address``; a system's ``errno`` has a name that tables go by.
-    """
-    text = as_text(value)
-    if text is None:
-        return
-    if place.rpartition(".")[2] == "errno" and isinstance(value, int):
-        import errno
-
-        name = errno.errorcode.get(value) or _lookup_error(value)
-        if name:
-            yield name
-            return
-    yield text
-    if "#" in text or (":" in text and "//" in text):
-        bare = text.rpartition("#")[2] if "://" not in text.partition("#")[0] else text
-        bare = bare.partition(":")[0]
-        if bare and bare != text:
-            yield bare
-
-
-def _lookup_error(number: int) -> str | None:
-    import socket
-
-    for name in ("EAI_AGAIN", "EAI_NONAME", "EAI_NODATA", "EAI_FAIL", "EAI_FAMILY", "EAI_SERVICE"):
-        if getattr(socket, name, None) == number:
-            return name
-    return None
-
-
-def _passes(values: list[Any], test: str, expected: list[Any]) -> bool:
-    if test == "equals":
-        if not values:
-            return None in expected
-        return all(any(_same(value, wanted) for wanted in expected) for value in values)
-    filled = any(value not in (None, "", False) and value not in ([], {}) for value in values)
-    return filled if test == "present" else not filled
-
-
-def _same(value: Any, wanted: Any) -> bool:
-    if isinstance(value, bool) or isinstance(wanted, bool):
-        return value is wanted
-    if isinstance(value, str) or isinstance(wanted, str):
-        return wanted is not None and as_text(value) == as_text(wanted)
-    return bool(value == wanted)
+            if locator.text not in done:
+                done.add(locator.text)
+                name = locator.text.removeprefix("header:")
+                reset = name if name in resets else None
+                places.append((locator, resets.get(name, "text"), reset))
+        return places
 
 
 def _told(

@@ -1,109 +1,216 @@
-"""Which profiles an answer may belong to, by host, header, exception, body and text."""
+"""Which profiles an answer may belong to, by host, header, exception, body and text.
+
+What a host, a header name, a class or a key of a body leads to is worked out once and remembered,
+within bounds: answers come from few places, and look alike.
+"""
 
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from fnmatch import translate
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from failwise.profiles import locators
 from failwise.profiles.document import Document
-from failwise.profiles.profile import as_text
-from failwise.vocabulary.records import Unset
+from failwise.profiles.values import as_text
+from failwise.vocabulary.needs import Way, ways
+from failwise.vocabulary.records import MAPPING, Unset, record
 
 By: TypeAlias = Literal["name", "host", "header", "exception", "body", "text"]
+Wanted: TypeAlias = tuple[str, Callable[[str], object] | None]
+"""A profile, and the test that a header's value must pass, if any."""
 
 _KEYS = 60
 """Keys of a body that are looked at."""
+_REMEMBERED: Final = 1_024
+_LONGEST: Final = 256
+"""Names that are remembered, of at most so many characters."""
+
+
+@record
+class Hints:
+    """What may follow from one key of a body: `asked` are the places to look at with the values
+    that matter there, `members` those right below the key, `rows` what must be found, the profile
+    that it speaks for, and its weight."""
+
+    members: tuple[tuple[str, str], ...]
+    asked: tuple[tuple[locators.Locator, frozenset[str]], ...]
+    rows: tuple[tuple[frozenset[str], str, float], ...]
 
 
 class Recognition:
     """The index of a set of profiles; see `failwise.profiles.build.index` for its form."""
 
-    __slots__ = ("_index", "last")
+    __slots__ = (
+        "_body_memo", "_exception_memo", "_header_memo", "_host_memo", "_index", "_text_rows", "last",
+    )  # fmt: skip
 
     def __init__(self, index: Mapping[str, Any]) -> None:
         self._index = index
         self.last: frozenset[str] = frozenset(index["last"])
+        self._host_memo: dict[str, tuple[str, ...]] = {}
+        self._header_memo: dict[str, tuple[Wanted, ...]] = {}
+        self._body_memo: dict[str, Hints | None] = {}
+        self._exception_memo: dict[str, tuple[str, ...]] = {}
+        self._text_rows: tuple[tuple[tuple[str, ...], Way, str], ...] | None = None
 
     def hits(self, document: Document) -> Iterator[tuple[str, By]]:
         """Ids of profiles that fit, the surest sign first; an id may come more than once."""
         if document.host:
-            for name in self._hosts(document.host.lower().rstrip(".")):
+            for name in _remembered(self._host_memo, document.host, self._hosts):
                 yield name, "host"
-        for name in self._headers(document):
-            yield name, "header"
-        for name in self._exceptions(document):
-            yield name, "exception"
+        if document.headers or document.content_type:
+            for name in self._headers(document):
+                yield name, "header"
+        for exception in document.exceptions:
+            for name in _remembered(self._exception_memo, exception, self._exceptions):
+                yield name, "exception"
         for name in self._bodies(document):
             yield name, "body"
         if isinstance(document.body, Unset):
             for name in self._texts(document):
                 yield name, "text"
 
-    def _hosts(self, host: str) -> Iterator[str]:
+    def _hosts(self, host: str) -> tuple[str, ...]:
+        host = host.lower().rstrip(".")
         host = host.partition(":")[0] if host.count(":") == 1 else host
-        yield from self._index["hosts"].get(host, ())
+        found: list[str] = [*self._index["hosts"].get(host, ())]
         at = host.find(".")
         while at >= 0:
-            yield from self._index["suffixes"].get(host[at:], ())
+            found += self._index["suffixes"].get(host[at:], ())
             at = host.find(".", at + 1)
-        for pattern, name in self._index["host_globs"]:
-            if _fits(pattern)(host):
-                yield name
+        found += [name for pattern, name in self._index["host_globs"] if _fits(pattern)(host)]
+        return tuple(found)
 
     def _headers(self, document: Document) -> Iterator[str]:
-        known = self._index["headers"]
+        memo = self._header_memo
         for header, value in document.headers.items():
-            for wanted, name in known.get(header, ()):
-                if not wanted or _fits(wanted)(value.strip().lower()):
-                    yield name
-            for pattern, wanted, name in self._index["header_globs"]:
-                if _fits(pattern)(header) and (not wanted or _fits(wanted)(value.strip().lower())):
+            known = memo.get(header)
+            if known is None:
+                known = _remembered(memo, header, self._header)
+            for name, fits in known:
+                if fits is None or fits(value.strip().lower()):
                     yield name
         if document.content_type:
             media = document.content_type.partition(";")[0].strip().lower()
             yield from self._index["content_types"].get(media, ())
 
+    def _header(self, header: str) -> tuple[Wanted, ...]:
+        rows = [*self._index["headers"].get(header, ())]
+        rows += [
+            (wanted, name)
+            for pattern, wanted, name in self._index["header_globs"]
+            if _fits(pattern)(header)
+        ]
+        return tuple((name, _fits(wanted) if wanted else None) for wanted, name in rows)
+
     def _bodies(self, document: Document) -> list[str]:
         """The bodies that fit, the one with the rarest parts first."""
         found: dict[str, float] = {}
-        for hint, name, weight in self._body_hints(document):
-            if all(_holds(locator, wanted, document) for locator, wanted in _hint(hint)):
-                found[name] = max(found.get(name, 0.0), weight)
+        for key in _keys(document):
+            hints = _remembered(self._body_memo, key, self._hints)
+            if hints is None:
+                continue
+            there: set[str] = set()
+            body = document.body
+            holder = body.get(key) if hints.members and isinstance(body, MAPPING) else None
+            if isinstance(holder, MAPPING):
+                for member, place in hints.members:
+                    if holder.get(member) is not None:
+                        there.add(place)
+            for locator, wanted in hints.asked:
+                values = locator.find(document)
+                if values:
+                    there.add(locator.text)
+                    if wanted:
+                        there.update(f"{locator.text}={as_text(value)}" for value in values)
+            for needed, name, weight in hints.rows:
+                if needed <= there and found.get(name, -1.0) < weight:
+                    found[name] = weight
         return sorted(found, key=lambda name: (-found[name], name))
 
-    def _body_hints(self, document: Document) -> Iterator[tuple[str, str, float]]:
-        body = document.body
-        if isinstance(body, Mapping):
-            keys = [key for key in list(body)[:_KEYS] if isinstance(key, str)]
-        elif isinstance(body, list) and body:
-            keys = ["[0]"]
-        elif document.xml is not None:
-            keys = [f"xml:{document.xml.name}"]
-        else:
-            return
-        known = self._index["body"]
-        for key in keys:
-            yield from known.get(key, ())
-            for pattern, hint, name, weight in self._index["body_globs"]:
-                if _fits(pattern)(key):
-                    yield hint, name, weight
+    def _hints(self, key: str) -> Hints | None:
+        rows = [*self._index["body"].get(key, ())]
+        rows += [
+            (hint, name, weight)
+            for pattern, hint, name, weight in self._index["body_globs"]
+            if _fits(pattern)(key)
+        ]
+        if not rows:
+            return None
+        asked: dict[str, set[str]] = {}
+        for hint, _, _ in rows:
+            for part in hint.split(" & "):
+                at, sign, _ = part.partition("=")
+                values = asked.setdefault(at, set())
+                if sign:
+                    values.add(part)
+        below = re.compile(rf"{re.escape(key)}\.([A-Za-z_]\w*)", re.ASCII)
+        members = {
+            at: found[1]
+            for at in asked
+            if not asked[at] and key != "[0]" and (found := below.fullmatch(at))
+        }
+        return Hints(
+            tuple((member, at) for at, member in members.items()),
+            tuple(
+                (locators.compile(at), frozenset(values))
+                for at, values in asked.items()
+                if at not in members
+            ),
+            tuple((frozenset(hint.split(" & ")), name, weight) for hint, name, weight in rows),
+        )
 
-    def _exceptions(self, document: Document) -> Iterator[str]:
-        exact, globs = self._index["exceptions"], self._index["exception_globs"]
-        for exception in document.exceptions:
-            yield from exact.get(exception, ())
-            for pattern, name in globs.get(exception.partition(".")[0], ()):
-                if _fits(pattern)(exception):
-                    yield name
+    def _exceptions(self, exception: str) -> tuple[str, ...]:
+        globs = self._index["exception_globs"].get(exception.partition(".")[0], ())
+        found: list[str] = [*self._index["exceptions"].get(exception, ())]
+        found += [name for pattern, name in globs if _fits(pattern)(exception)]
+        return tuple(found)
 
     def _texts(self, document: Document) -> Iterator[str]:
         words = document.words
-        if words:
-            for pattern, name in self._index["text"]:
-                if _pattern(pattern).search(words):
-                    yield name
+        if not words:
+            return
+        if self._text_rows is None:
+            self._text_rows = tuple(
+                (way.needed[0] if way.needed else (), way, name)
+                for expression, name in self._index["text"]
+                for way in ways(re.compile(expression))
+            )
+        for literals, way, name in self._text_rows:
+            for literal in literals:
+                if literal in words:
+                    break
+            else:
+                if literals:
+                    continue
+            if way.matches(words):
+                yield name
+
+
+def _keys(document: Document) -> list[str]:
+    """By what the hints of a body are found: its keys, or what kind of document it is."""
+    body = document.body
+    if isinstance(body, MAPPING):
+        keys = list(body) if len(body) <= _KEYS else list(body)[:_KEYS]
+        return [key for key in keys if isinstance(key, str)]
+    if isinstance(body, list) and body:
+        return ["[0]"]
+    return [f"xml:{document.xml.name}"] if document.xml is not None else []
+
+
+_MISSING: Final[Any] = object()
+
+
+def _remembered(memo: dict[str, Any], key: str, make: Callable[[str], Any]) -> Any:
+    found = memo.get(key, _MISSING)
+    if found is _MISSING:
+        found = make(key)
+        if len(key) <= _LONGEST:
+            if len(memo) >= _REMEMBERED:
+                memo.clear()
+            memo[key] = found
+    return found
 
 
 @functools.lru_cache(512)
@@ -111,19 +218,3 @@ def _fits(pattern: str) -> Callable[[str], object]:
     if "*" not in pattern:
         return pattern.__eq__
     return re.compile(translate(pattern)).match
-
-
-@functools.lru_cache(256)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
-
-
-@functools.lru_cache(512)
-def _hint(hint: str) -> tuple[tuple[locators.Locator, str | None], ...]:
-    parts = (part.partition("=") for part in hint.split(" & "))
-    return tuple((locators.compile(at), wanted if sign else None) for at, sign, wanted in parts)
-
-
-def _holds(locator: locators.Locator, wanted: str | None, document: Document) -> bool:
-    values = locator.find(document)
-    return bool(values) if wanted is None else any(as_text(value) == wanted for value in values)

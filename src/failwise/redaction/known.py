@@ -64,6 +64,10 @@ class KnownValues:
         forms = set(self._forms).union(forms_of(value))
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
+    def stand_in(self, text: str) -> bool:
+        """Does any known value, in any form, stand in the text?"""
+        return any(form in text for form in self._forms)
+
     def replace(self, text: str, mask: str) -> str:
         """The text with every known form replaced by `mask`, the longest first."""
         for form in self._forms:

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,12 @@ _MAX_DEPTH = 32
 _MAX_PASSES = 5
 _MAX_NODES = 100_000
 _MAX_EMBEDDED = 256 * 1024
+# Words of one case, none of them long: no rule of ours finds a secret in that, and no name a value.
+_HARMLESS = re.compile(
+    r"(?:[a-z]{1,15}(?:[ _.-][a-z]{1,15}){0,7}|[A-Z]{1,15}(?:[_.-][A-Z]{1,15}){0,7})"
+)
+_WORD_START = re.compile(r"(?<![0-9A-Za-z_+])[0-9A-Za-z_].", re.DOTALL)
+_WORD_AFTER_ESCAPE = re.compile(r"(?:\\[nrtbf]|%[0-9A-Fa-f]{2})(?=([0-9A-Za-z_].))", re.DOTALL)
 _URL_HEADERS = frozenset(("location", "referer", "content-location", "refresh", "link"))
 
 
@@ -32,7 +39,7 @@ class Redactor:
     as well. Safe to share between threads.
     """
 
-    __slots__ = ("_gates", "_known", "_lower_gates", "_rules", "_ungated")
+    __slots__ = ("_beginnings", "_gates", "_known", "_lower_gates", "_own", "_rules", "_ungated")
 
     def __init__(
         self,
@@ -44,10 +51,16 @@ class Redactor:
         self._rules = tuple(
             rule for rule in (*rules, *built_in_rules()) if personal or not rule.personal
         )
+        self._own = bool(rules)
         numbered = list(enumerate(self._rules))
-        self._gates = [
-            (gate, place) for place, rule in numbered if not rule.ignore_case for gate in rule.gates
-        ]
+        self._gates: list[tuple[str, int]] = []
+        self._beginnings: dict[str, list[tuple[str, int]]] = {}
+        for place, rule in numbered:
+            for gate in () if rule.ignore_case else rule.gates:
+                table = self._gates
+                if rule.begins_with(gate):
+                    table = self._beginnings.setdefault(gate[:2], [])
+                table.append((gate, place))
         self._lower_gates = [
             (gate, place) for place, rule in numbered if rule.ignore_case for gate in rule.gates
         ]
@@ -62,6 +75,8 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text without secrets."""
+        if _HARMLESS.fullmatch(text) and not self._own and not self._known.stand_in(text):
+            return text
         # What stood beside a secret can have become one's neighbour: until nothing changes any more.
         for _ in range(_MAX_PASSES):
             clean = self._once(text)
@@ -79,13 +94,26 @@ class Redactor:
         return redact_assignments(text)
 
     def _open_rules(self, text: str) -> list[int]:
-        """Which rules can apply at all: those of which a literal stands in the text."""
+        """Which rules can apply at all: those of which a literal stands in the text. One that begins
+        with its literal is looked for only where a word begins in the same two characters."""
         lowered = text.lower()
         places = [place for gate, place in self._gates if gate in text]
         places += [place for gate, place in self._lower_gates if gate in lowered]
-        lacking = {name for name, run in RUNS.items() if run.search(text) is None}
-        places += [place for place in self._ungated if self._rules[place].needs not in lacking]
-        return sorted({place for place in places if self._rules[place].needs not in lacking})
+        beginnings = set(_WORD_START.findall(text))
+        if "\\" in text or "%" in text:
+            beginnings.update(_WORD_AFTER_ESCAPE.findall(text))
+        for beginning in beginnings & self._beginnings.keys():
+            places += [place for gate, place in self._beginnings[beginning] if gate in text]
+        found: set[int] = set()
+        runs: dict[str, bool] = {"": True}
+        for place in (*places, *self._ungated):
+            needs = self._rules[place].needs
+            there = runs.get(needs)
+            if there is None:
+                there = runs[needs] = RUNS[needs].search(text) is not None
+            if there:
+                found.add(place)
+        return sorted(found)
 
     def url(self, url: str) -> str:
         """The URL without password, session ids, tokens and signatures; host and path stay."""

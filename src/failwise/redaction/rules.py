@@ -8,6 +8,7 @@ from typing import Any
 
 from failwise.redaction.checks import checks
 from failwise.vocabulary.errors import ConfigurationError
+from failwise.vocabulary.needs import alternatives
 from failwise.vocabulary.records import record
 
 # Not inside a word or a base64 text; after an escape of JSON (\n) or of a URL (%3D) a word begins anew.
@@ -57,6 +58,19 @@ class Rule:
     ignore_case: bool
     personal: bool
     example: str
+
+    def begins_with(self, gate: str) -> bool:
+        """Does each match begin with this gate, where a word begins?"""
+        source = self.pattern.pattern
+        written = source[len(_BOUNDARY) :].replace("\\", "")
+        return (
+            source.startswith(_BOUNDARY)
+            and written.startswith(gate)
+            and len(gate) >= 2
+            and (gate[0].isalnum() or gate[0] == "_")
+            and written[len(gate) : len(gate) + 1] not in ("?", "*", "{")
+            and len(alternatives(source)) == 1
+        )
 
 
 @functools.cache

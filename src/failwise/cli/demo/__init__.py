@@ -29,23 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace, scenes: "Sequence[Scene] | None" = None) -> int:
     """Run the scenes; 0 when every goal is met, 1 when one is missed.
 
-    The journal is temporary, or where ``FAILWISE_JOURNAL`` says.
+    The journal is where ``FAILWISE_JOURNAL`` says, else in a temporary folder: for whoever looks on it
+    is left there, to be looked at with the dashboard.
     """
     from failwise.cli.demo.programme import SCENES
     from failwise.cli.terminal import language
 
     played = SCENES if scenes is None else tuple(scenes)
-    with _journal() as (path, kept), _direct():
+    with _journal(left=not arguments.json) as (path, kept), _direct():
         if arguments.json:
             return _as_json(played, path, fast=arguments.fast, kept=kept)
-        return _on_screen(
-            played, path, fast=arguments.fast, kept=kept, lang=language(arguments.lang)
-        )
+        return _on_screen(played, path, fast=arguments.fast, lang=language(arguments.lang))
 
 
-def _on_screen(
-    scenes: "Sequence[Scene]", journal: str, *, fast: bool, kept: bool, lang: Any
-) -> int:
+def _on_screen(scenes: "Sequence[Scene]", journal: str, *, fast: bool, lang: Any) -> int:
     from failwise.cli.demo import finale
     from failwise.cli.demo.screen import Screen
     from failwise.cli.demo.stage import leaked, perform
@@ -60,7 +57,7 @@ def _on_screen(
     finale.show(performance, console, wording)
     printed = console.export_text()
     leaks = max(performance.leaks, leaked(performance.planted, printed))
-    finale.summary(performance, leaks, console, wording, journal if kept else None)
+    finale.summary(performance, leaks, console, wording, journal)
     return _code(performance, leaks)
 
 
@@ -129,12 +126,15 @@ def _code(performance: "Performance", leaks: int) -> int:
 
 
 @contextmanager
-def _journal() -> Iterator[tuple[str, bool]]:
-    """The journal's path, and whether it is kept."""
-    from failwise.journal.place import VARIABLE, resolve
+def _journal(*, left: bool) -> Iterator[tuple[str, bool]]:
+    """The journal's path, and whether it is kept. `left`: a temporary one is not taken away."""
+    from failwise.journal.place import VARIABLE, locate
 
     if os.environ.get(VARIABLE):
-        yield resolve(None), True
+        yield locate(None).address, True
+        return
+    if left:
+        yield str(Path(tempfile.mkdtemp(prefix="failwise-demo-")) / "journal.db"), True
         return
     with tempfile.TemporaryDirectory(prefix="failwise-demo-") as directory:
         yield str(Path(directory) / "journal.db"), False

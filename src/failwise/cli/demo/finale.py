@@ -1,5 +1,6 @@
 """The end of the demonstration: what the model saw, the report, effects and requests, the sum."""
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from failwise.cli.demo.paragraphs import folded, paragraph
@@ -35,9 +36,9 @@ def summary(
     leaks: int,
     console: "Console",
     wording: Wording,
-    journal: str | None,
+    journal: str,
 ) -> None:
-    """The sum: requests, effects, secrets, goals. `journal`: where it is kept, if it is."""
+    """The sum: requests, effects, secrets, goals. `journal`: where it is kept."""
     say = wording.say
     outcomes, blind = performance.outcomes, performance.blind.values()
     compared = say(
@@ -59,8 +60,9 @@ def summary(
         paragraph(console, say("secrets_leaked", leaks=leaks, count=planted), style="red")
     else:
         paragraph(console, say("secrets_kept", count=planted))
-    kept = say("journal_kept", path=clean(journal)) if journal else say("journal_gone")
-    paragraph(console, kept, style="dim")
+    paragraph(console, say("journal_kept"))
+    # On a line of its own, however long, so that it can be copied.
+    console.print(f"   failwise dashboard {clean(shlex.quote(journal))}", soft_wrap=True)
     _verdict(performance, leaks, console, wording)
 
 

@@ -1,0 +1,137 @@
+"""What came back: HTTP answers, and what tools returned. A failure only where they say so."""
+
+from typing import Final
+
+from failwise.classify import texts
+from failwise.classify.case import Case, Judgement
+from failwise.classify.finding import PHRASE, Finding, strongest
+from failwise.classify.markup import is_html, stream_shape
+from failwise.classify.selection import refuse, split
+from failwise.classify.shape import Shape, parsed
+from failwise.classify.shapes import recognise
+from failwise.classify.told import judge_text
+from failwise.classify.verdicts import partial, problem_finding, redirect_finding, shape_finding
+from failwise.vocabulary.records import Unset
+
+_FAILED_ALONE: Final = 65
+_ANSWERS: Final = frozenset({"auth", "rate_limit", "business", "invalid_request"})
+"""What a service may mean by a `500` that it wrote into the body of a 200."""
+_NOT_A_BODY: Final = (Unset, str, int, float, type(None))
+
+
+def judge_answer(case: Case) -> Judgement:
+    """An HTTP answer."""
+    status = case.evidence.status
+    case.read_shape(status)
+    if status is not None and status >= 400:
+        return case.failed_answer(status, [])
+    moved = redirect_finding(case.evidence)
+    if moved is not None:
+        return case.over(moved, "a redirect where an answer was due")
+    return _good_status(case)
+
+
+def judge_value(case: Case) -> Judgement:
+    """What a tool returned: a failure only if it says so in a way that data does not."""
+    evidence = case.evidence
+    if evidence.is_error:
+        return judge_text(case, certain=True)
+    if isinstance(evidence.body, _NOT_A_BODY):
+        text = evidence.body if isinstance(evidence.body, str) else evidence.text
+        printed = parsed(text) if text else None
+        if printed is not None:
+            case.shape = recognise(printed, None)
+            return _good_status(case)
+        if text and not evidence.expects_json:
+            return _returned_text(case, text)
+        if text and not is_html(evidence) and texts.announces_failure(text):
+            return _returned_text(case, text)
+    case.read_shape(None)
+    return _good_status(case)
+
+
+def _good_status(case: Case) -> Judgement:
+    """A 2xx, or a value: a success, unless shape, profile or form of the body say otherwise."""
+    shape = case.shape
+    told = case.providers().success() if case.library is not None else None
+    if shape is not None and shape.parts:
+        case.spoke.append(partial(shape))
+        return case.over(case.spoke[-1], "some parts of a batch failed")
+    if told is True and not (shape is not None and shape.failed and shape.name in ("S21", "S23")):
+        return case.success("the provider's success test")
+    page = case.page()
+    if page is not None:
+        return page
+    if told is False or (shape is not None and shape.failed):
+        return _failed_body(case, shape, told)
+    if shape is not None and shape.message is not None:
+        findings = [row for row in case.answer_texts() if row.strength >= _FAILED_ALONE]
+        best = strongest(findings)
+        if best is not None and _says_so(shape, best):
+            case.spoke += findings
+            return case.over(best, "a body that is nothing but a message, and says so")
+    problem = problem_finding(case.evidence)
+    if problem is not None:
+        return case.over(problem, "the body could not be used")
+    return case.success("nothing marks it as a failure")
+
+
+def _failed_body(case: Case, shape: Shape | None, told: bool | None) -> Judgement:
+    rows = case.rows()
+    findings = case.answer_texts()
+    case.spoke += [*rows, *findings]
+    best = strongest(findings)
+    row = strongest(rows)
+    if row is not None and (
+        told is False
+        or best is None
+        or row.strength >= best.strength
+        or row.category == best.category
+    ):
+        return case.over(row, "the provider's table")
+    generic = shape is not None and shape.status == 500 and shape.name != "S14"
+    if generic and best is not None and best.strength >= PHRASE and best.category in _ANSWERS:
+        return case.over(best, "the text of a body whose 500 stands for any failure")
+    if shape is not None and shape.status is not None and 400 <= shape.status <= 599:
+        winner, why = split(case.evidence, shape.status, findings, detailed=True)
+        return case.over(winner, f"{why}, told in the body")
+    if best is not None and best.strength >= PHRASE:
+        return case.over(best, "the text of a body that failed")
+    if shape is not None:
+        refusal = shape_finding(shape)
+        if best is not None and best.category == "server" and best.strength > refusal.strength:
+            return case.over(best, "a body that failed, and whose text says that the upstream did")
+        return case.over(refusal, "the shape of the body")
+    return case.over(refuse("profile.not_success", None), "the provider's success test")
+
+
+def _returned_text(case: Case, text: str) -> Judgement:
+    """Plain text from a tool: anchored, short and failing in form, or it is content."""
+    from failwise.evidence import from_text
+
+    title = case.page()
+    if title is not None:
+        return title
+    stream = stream_shape(text)
+    if stream is not None:
+        case.shape = stream
+        return _failed_body(case, stream, None)
+    if texts.is_listing(text) or texts.ends_well(text):
+        return case.success("a listing, or it ended well")
+    anchored = texts.announces_failure(text)
+    if not anchored and not texts.has_failing_form(text):
+        return case.success("text without the form of a failure")
+    inner = Case(from_text(text, now=case.now), case.library, case.profile, case.now)
+    judgement = judge_text(inner, certain=anchored)
+    if (
+        judgement.finding is not None
+        and not anchored
+        and judgement.finding.strength < _FAILED_ALONE
+    ):
+        return case.success("a phrase that content may hold as well")
+    return judgement
+
+
+def _says_so(shape: Shape, finding: Finding) -> bool:
+    """The sentence is the failure: a rule of full strength, or one that speaks at its beginning."""
+    return shape.failed is not False and (finding.strength >= 85 or finding.position < 40)
