@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from failwise.cli import demo
 from failwise.cli.demo.paragraphs import folded
 from failwise.cli.demo.programme import SCENES
 from failwise.cli.demo.scene import Scene, Wanted
+from failwise.journal.reader import open_reader
 
 
 def run(*options: str, scenes: Sequence[Scene] | None = None) -> int:
@@ -29,7 +31,8 @@ def chosen(*names: str) -> list[Scene]:
 
 
 @pytest.fixture(autouse=True)
-def _surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+def _surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("FAILWISE_JOURNAL", raising=False)
     monkeypatch.delenv("FAILWISE", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
@@ -105,7 +108,8 @@ def test_a_person_reads_each_attempt_with_its_reason(
     printed = capsys.readouterr().out
     for sentence in sentences:
         assert sentence in printed
-    assert max(len(line) for line in printed.splitlines()) <= 100
+    lines = [line for line in printed.splitlines() if "failwise dashboard " not in line]
+    assert max(map(len, lines)) <= 100
 
 
 def test_the_model_reads_no_words_of_a_library(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,6 +189,15 @@ def test_a_secret_that_comes_out_fails(
     monkeypatch.setattr(World, "secret", planted)
     assert run("--lang", "en", scenes=chosen("bad_gateway")) == 1
     assert "1 of 1 planted secrets came out" in capsys.readouterr().out
+
+
+def test_it_ends_with_the_dashboard(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever looked on is told how to open the dashboard on just this journal, which is still there."""
+    assert run("--lang", "en", scenes=chosen("balance")) == 0
+    _, _, rest = capsys.readouterr().out.partition("failwise dashboard ")
+    journal = rest.partition("\n")[0].strip()
+    assert Path(journal).is_file()
+    assert [row["tool"] for row in open_reader(journal).calls()] == ["pay"]
 
 
 def test_the_journal_of_the_environment_is_kept(

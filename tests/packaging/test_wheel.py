@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DATA = {".toml", ".yaml", ".json", ".typed"}
+DATA = {".toml", ".yaml", ".json", ".typed", ".html", ".css", ".js", ".svg"}
 
 
 @pytest.fixture(scope="module")

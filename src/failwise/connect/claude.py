@@ -81,7 +81,7 @@ def tools(runtime: "Runtime | Run", given: Iterable[Any], *, lang: Language = "e
     Wrong arguments are repaired or answered. All calls of one `tools(...)` are of one job, unless
     a `Run` is given: make them where you make the client.
     """
-    bridge = Bridge(runtime, lang=lang)
+    bridge = Bridge(runtime, lang=lang, judged=_as_value)
     run = bridge.run(bridge)
     made = [_wrapped(bridge, run, tool) for tool in given]
     _own.setdefault(bridge.runtime, set()).update(tool.name for tool in made)
@@ -270,14 +270,13 @@ def _plain(name: str) -> str:
 
 
 def _as_value(answer: Any) -> Any:
-    """A tool's output as evidence: blocks of MCP are the answer of an MCP tool."""
-    if (
-        isinstance(answer, list)
-        and answer
-        and isinstance(answer[0], Mapping)
-        and "type" in answer[0]
-    ):
-        return {"isError": False, "content": answer}
+    """A tool's output as evidence: blocks of MCP, alone or as ``content``, are an MCP tool's answer."""
+    flag, content = False, answer
+    if isinstance(answer, Mapping):
+        content = answer.get("content")
+        flag = bool(answer.get("is_error", answer.get("isError", False)))
+    if isinstance(content, list) and content and isinstance(content[0], Mapping):
+        return {"isError": flag, "content": content}
     return answer
 
 

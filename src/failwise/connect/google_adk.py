@@ -7,7 +7,7 @@
 Source: google-adk 2.13, "Plugins" (`before_tool_callback`), "Function tools", "Tool confirmation".
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
@@ -90,6 +90,12 @@ class _Adapter:
         if outcome.as_it_is:
             return outcome.given
         return {"error" if outcome.failed else "result": outcome.text}
+
+    def know(self, tools: Iterable[Any]) -> None:
+        """The tools that an agent has, before its model asks for one."""
+        for tool in tools:
+            if tool.name not in _LEFT_ALONE:
+                self._plan(tool)
 
     async def unknown(self, tool: Any, arguments: Any, context: Any) -> dict[str, Any] | None:
         """A call of a tool that the agent does not have."""
@@ -206,6 +212,9 @@ def _plugin_class() -> Any:
         def __init__(self, name: str, adapter: _Adapter) -> None:
             super().__init__(name=name)
             self._adapter = adapter
+
+        async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> None:
+            self._adapter.know(llm_request.tools_dict.values())
 
         async def before_tool_callback(
             self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any

@@ -103,13 +103,15 @@ class _Adapter:
 
         self._bridge = Bridge(runtime, lang=lang, passthrough=(GraphBubbleUp,), judged=_judged)
         self._texts: OrderedDict[str, str] = OrderedDict()
+        self._known: dict[str, Any] = {}
+        """The tools that models were told of, by name."""
 
     # Tool calls
 
     async def call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """`awrap_tool_call`."""
         plan, raw, run = self._prepared(request, handler)
-        call = _Call(request, plan, raw, handler)
+        call = _Call(request, plan, handler, self._named)
         outcome = await self._bridge.call(
             plan,
             raw,
@@ -123,7 +125,7 @@ class _Adapter:
     def call_sync(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """`wrap_tool_call`."""
         plan, raw, run = self._prepared(request, handler)
-        call = _Call(request, plan, raw, handler)
+        call = _Call(request, plan, handler, self._named)
         outcome = self._bridge.call_sync(
             plan,
             raw,
@@ -144,7 +146,7 @@ class _Adapter:
         else:
             plan = self._plan(tool)
             for name in plan.tool.fallback:
-                other = _named(request, name)
+                other = self._named(request, name)
                 if other is not None:
                     self._plan(other)
         _warn_of_retries(handler)
@@ -160,6 +162,11 @@ class _Adapter:
             said=(tool.metadata or {}).get("failwise"),
         )
 
+    def _named(self, request: Any, name: str) -> Any:
+        """Another tool of the same agent, or None."""
+        tools = getattr(request.runtime, "tools", None) or ()
+        return next((tool for tool in tools if tool.name == name), None) or self._known.get(name)
+
     # Arguments that are no JSON
 
     def with_readable_calls(self, request: Any, response: Any) -> Any:
@@ -169,6 +176,7 @@ class _Adapter:
         if not isinstance(messages, list) or self._bridge.runtime.mode != "act":
             return response
         tools = {tool.name: tool for tool in request.tools if hasattr(tool, "tool_call_schema")}
+        self._known.update(tools)
         plans = {name: self._plan(tool) for name, tool in tools.items()}
         for place, message in enumerate(messages):
             apart = getattr(message, "invalid_tool_calls", None)
@@ -196,16 +204,22 @@ class _Adapter:
 class _Call:
     """How LangChain runs the tool of one call once."""
 
-    __slots__ = ("_handler", "_plan", "_raw", "_request")
+    __slots__ = ("_handler", "_named", "_plan", "_request")
 
-    def __init__(self, request: Any, plan: Plan, raw: Any, handler: Callable[[Any], Any]) -> None:
-        self._request, self._plan, self._raw, self._handler = request, plan, raw, handler
+    def __init__(
+        self,
+        request: Any,
+        plan: Plan,
+        handler: Callable[[Any], Any],
+        named: Callable[[Any, str], Any],
+    ) -> None:
+        self._request, self._plan, self._handler, self._named = request, plan, handler, named
 
     def attempt(self, name: str, arguments: Arguments, _: CallContext) -> Any:
         request = self._request
         changes: dict[str, Any] = {}
         if name != self._plan.tool.name:
-            changes["tool"] = _named(request, name)
+            changes["tool"] = self._named(request, name)
             if changes["tool"] is None:
                 raise not_reachable(name)
         if changes or arguments != request.tool_call["args"]:
@@ -238,12 +252,6 @@ def _judged(given: Any) -> Any:
         except (ValueError, RecursionError):
             return content
     return content if isinstance(content, str) else None
-
-
-def _named(request: Any, name: str) -> Any:
-    """Another tool of the same agent."""
-    tools = getattr(request.runtime, "tools", None) or ()
-    return next((tool for tool in tools if tool.name == name), None)
 
 
 def _job(request: Any) -> tuple[str | None, str | None]:

@@ -142,14 +142,19 @@ def _wrapped(bridge: Bridge, tool: Any) -> Any:
             timeout=limit,
         )
         call = _Call(inner, context, text, plan)
-        outcome = await bridge.call(
-            plan,
-            text,
-            call.attempt,
-            lambda: tool.on_invoke_tool(context, text),
-            run=_run(bridge, context),
-            call_id=context.tool_call_id,
-        )
+        try:
+            outcome = await bridge.call(
+                plan,
+                text,
+                call.attempt,
+                lambda: tool.on_invoke_tool(context, text),
+                run=_run(bridge, context),
+                call_id=context.tool_call_id,
+            )
+        except Exception as error:
+            if bridge.runtime.mode != "observe":
+                raise
+            return await _as_ever(tool, context, error)
         _trace(outcome)
         return outcome.given if outcome.as_it_is else outcome.text
 
@@ -168,6 +173,18 @@ def _raising(tool: Any) -> Any:
             "failwise.connect.openai_agents needs a newer openai-agents: "
             "pip install --upgrade 'failwise[openai-agents]'"
         ) from error
+
+
+async def _as_ever(tool: Any, context: Any, error: Exception) -> Any:
+    """Observe mode: what the SDK makes of an exception by itself."""
+    from agents.tool import maybe_invoke_function_tool_failure_error_function
+
+    told = await maybe_invoke_function_tool_failure_error_function(
+        function_tool=tool, context=context, error=error
+    )
+    if told is None:
+        raise error
+    return told
 
 
 class _Call:

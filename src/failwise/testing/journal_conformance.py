@@ -32,6 +32,8 @@ from failwise.testing.journal_samples import (
     with_secret,
 )
 from failwise.vocabulary.errors import UsageError
+from failwise.vocabulary.kinds import Grade
+from failwise.vocabulary.result import Repair
 from failwise.vocabulary.steps import Claimed
 
 _PATIENCE = 20.0
@@ -448,6 +450,62 @@ class JournalConformance:
             ("server.internal", "retry_backoff"): (1, 0),
             ("server.unavailable", "retry_exact"): (2, 2),
         }
+
+    def test_attempts_are_counted_exactly_and_by_what_they_were(self) -> None:
+        """Broken hours too; kinds are the attempt's own, the rest is its call's."""
+        results = [
+            bad("c1", timestamp=START + 10, model="m-1"),
+            bad("c2", timestamp=START + HOUR + 20),
+            recovered("c3", timestamp=START + 30, run_id="other"),
+            recovered("c4", timestamp=START + 2 * HOUR + 5, parent_id="parent"),
+        ]
+        reader = self.filled(results)
+
+        def met(
+            since: float | None = None, until: float | None = None, **said: Any
+        ) -> dict[str, tuple[int, int]]:
+            rows = reader.attempts(since, until, ("code",), Filter(**said))
+            return {row["code"]: (row["attempts"], row["cured"]) for row in rows}
+
+        timeout, gone = "network.read_timeout", "server.unavailable"
+        assert met() == {timeout: (4, 0), gone: (2, 2)}
+        assert met(START + 20) == {timeout: (2, 0), gone: (2, 2)}
+        assert met(START + 20, START + 2 * HOUR) == {timeout: (2, 0), gone: (1, 1)}
+        assert met(category="server") == {gone: (2, 2)}
+        assert met(model="m-1") == {timeout: (2, 0)}
+        assert met(success=True) == met(effect="rejected") == {gone: (2, 2)}
+        assert met(run="other") == {gone: (1, 1)}
+        assert met(asked=False) == met(START + HOUR + 30) == {gone: (1, 1)}
+        assert met(text="OF NETWORK") == {timeout: (4, 0)}
+        assert reader.worst_runs() == ["run"]
+        assert reader.span() == (START, START + 3 * HOUR)
+        assert reader.span(START + HOUR + 9, START + HOUR + 10) == (START + HOUR, START + 2 * HOUR)
+
+    def test_arguments_are_counted_by_tool_and_number_of_parameters(self) -> None:
+        """Unusable, refused, repaired; of calls that somebody asked for, broken hours too."""
+        wrong, refused = "model_output.invalid_json", "invalid_request.parameter"
+        repair = Repair("comma", "", 1, 2, Grade.LOSSLESS)
+        reader = self.filled(
+            [
+                good("1", parameters=2),
+                good("2", parameters=2, repairs=(repair,)),
+                bad("3", wrong, parameters=2, timestamp=START + 90),
+                bad("4", refused, parameters=5, timestamp=START + HOUR, model="m-1"),
+                bad("5", "model_output.unknown_tool", timestamp=START + HOUR),
+                bad("6", wrong, parameters=5, parent_id="parent"),
+            ]
+        )
+        by = reader.argument_errors(by=("parameters",))
+        counts = ("calls", "wrong", "refused", "repaired")
+        assert {row["parameters"]: tuple(row[name] for name in counts) for row in by} == {
+            2: (3, 1, 0, 1),
+            5: (1, 0, 1, 0),
+            -1: (1, 0, 0, 0),
+        }
+        (tool,) = reader.argument_errors(START + 1, START + HOUR + 1)
+        assert [tool[name] for name in counts] == [3, 1, 1, 0]
+        (model,) = reader.argument_errors(where=Filter(model="m-1"))
+        assert [model[name] for name in counts] == [1, 0, 1, 0]
 
     def test_failures_are_read_newest_first(self) -> None:
         """Only those, with all that clusters need, at most so many."""
