@@ -18,6 +18,7 @@ from journal_samples import OpenBorder, StandingClock, bad, claim_of, good
 from failwise.journal import postgres_schema, read
 from failwise.journal.journal import Journal, JournalUnavailable
 from failwise.journal.rollups import DAY
+from failwise.testing.journal_samples import many
 from failwise.vocabulary.errors import ConfigurationError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -366,3 +367,34 @@ def test_an_identical_call_of_another_process_is_waited_for(postgres: str) -> No
     assert said["same"] == "got True order of A-1 None\n"
     assert said["other"] == "got False None runtime.key_conflict\n"
     assert said["hasty"].startswith(("got False None runtime.", "got True order of A-1"))
+
+
+def test_shards_of_hours_that_are_over_become_one_row(
+    journals: Make, sql: Callable[..., list[Any]]
+) -> None:
+    """Pruning joins them: fewer rows, the same figures, first and last moments too."""
+    clock = StandingClock()
+    calls = many(600, start=clock.now - DAY, span=DAY / 2)
+    writers = [journals(clock=clock) for _ in range(8)]
+    for part in (calls[:8], calls[8:]):  # each prunes after its first records, not again so soon
+        for number, call in enumerate(part):
+            writers[number % 8].put(call)
+        for writer in writers:
+            assert writer.flush(20)
+    reader = read.open_reader(writers[0])
+
+    def told() -> list[Any]:
+        counts = ("calls", "successes", "requests", "latency")
+        figures = [
+            [row[name] for name in ("tool", "hour", *counts)]
+            for row in reader.figures(by=("tool", "hour"))
+        ]
+        attempts = reader.attempts(by=("code", "hour"))
+        return [figures, reader.fingerprints(by=("hour",)), attempts, reader.argument_errors()]
+
+    before, sharded = told(), sql("SELECT count(*) FROM rollup_failures WHERE shard > 0")[0][0]
+    assert sharded > 0
+    writers[0].prune()
+    assert told() == before
+    assert sql("SELECT count(*) FROM rollup_failures WHERE shard > 0")[0][0] == 0
+    assert sql("SELECT count(*) FROM latency_hours WHERE shard > 0")[0][0] == 0

@@ -285,6 +285,11 @@ def _stop(
 
     None where an engine has waited instead: leave may be asked for again.
     """
+    if not (state.failure or state.read_only or state.claimed):
+        # "Not sent" holds for this process only: an earlier one may have sent this very call.
+        ended = yield from _claim(state, logic)
+        if ended is not None:
+            return ended
     repeated, retries = state.failure, state.retries
     if state.failure is None:
         own = state.own_failure(code, Effect.NOT_SENT, refusal.wait if refusal else None)

@@ -4,25 +4,28 @@ import heapq
 import itertools
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Protocol, assert_never
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NoReturn, Protocol, assert_never
 
-from failwise.effects.claims import StoredClaim, decide_claim, decide_settlement
+from failwise.effects.claims import StoredClaim
+from failwise.simulation.claims import SimulatedClaims
 from failwise.vocabulary.ports import Guards
 from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.steps import (
     Admit,
     Admitted,
     Answer,
+    AnyStep,
     Ask,
     Call,
     Cancelled,
     Claim,
-    Claimed,
     Delegate,
     Invoke,
     Machine,
     Refresh,
+    Refused,
     Release,
     Reply,
     Settle,
@@ -58,8 +61,7 @@ class _Actor:
     call: Call
     parent: "_Actor | None" = None
     result: ToolResult[Any] | None = None
-    started: bool = False
-    steps: list[tuple[float, str]] = field(default_factory=list)
+    steps: int = 0
 
 
 class VirtualClock:
@@ -80,6 +82,8 @@ class Simulator:
 
     `guards` may be built on `clock`. `cancel` asks, before each step is performed, whether the call
     is cancelled there, `kill` whether its process dies there (for tests at every step boundary).
+    `finished` is told of every call that ends, fallbacks apart, and may add others; results are kept
+    only where there is no `finished`.
     """
 
     def __init__(
@@ -89,29 +93,42 @@ class Simulator:
         guards: Callable[[VirtualClock], Guards] | None = None,
         cancel: Callable[[Call, int], bool] | None = None,
         kill: Callable[[Call, int], bool] | None = None,
+        finished: Callable[[Call, ToolResult[Any]], None] | None = None,
         lease: float = 1e9,
     ) -> None:
         self.world = world
         self.clock = VirtualClock()
         self.guards = guards(self.clock) if guards is not None else None
-        self.cancel, self.kill = cancel, kill
-        self.lease = lease
-        self.claims: dict[str, StoredClaim] = {}
+        self.cancel, self.kill, self.finished = cancel, kill, finished
         self.results: list[ToolResult[Any]] = []
         self.held = 0
-        self._heap: list[tuple[float, int, _Actor, Any]] = []
+        self._claims = SimulatedClaims(lease)
+        self._heap: list[tuple[float, int, _Actor | Callable[[], None], Any]] = []
         self._order = itertools.count()
+
+    @property
+    def claims(self) -> dict[str, StoredClaim]:
+        """Every claim that was made, by its key."""
+        return self._claims.by_key
 
     def add(self, machine: Machine, call: Call, at: float = 0.0) -> None:
         """Begin a call at a moment of virtual time."""
         self._push(at, _Actor(machine, call), None)
 
+    def at(self, moment: float, happens: Callable[[], None]) -> None:
+        """Let something else happen at a moment of virtual time: an agent wakes, a test looks."""
+        heapq.heappush(self._heap, (moment, next(self._order), happens, None))
+
     def run(self) -> list[ToolResult[Any]]:
         """Let everything happen; the results in the order in which the calls ended."""
-        while self._heap:
-            at, _, actor, reply = heapq.heappop(self._heap)
-            self.clock.now = max(self.clock.now, at)
-            self._advance(actor, reply)
+        heap, clock, advance, pop = self._heap, self.clock, self._advance, heapq.heappop
+        while heap:
+            at, _, actor, reply = pop(heap)
+            clock.now = max(clock.now, at)
+            if isinstance(actor, _Actor):
+                advance(actor, reply)
+            else:
+                actor()
         return self.results
 
     def _push(self, at: float, actor: _Actor, reply: Any) -> None:
@@ -123,22 +140,16 @@ class Simulator:
         try:
             while True:
                 call.now = clock.now
-                if not actor.started:
-                    actor.started = True
+                if not actor.steps:
                     call.began = clock.now
                 step = machine.send(reply)
-                actor.steps.append((clock.now, type(step).__name__))
-                if self.kill is not None and self.kill(call, len(actor.steps)):
-                    if isinstance(step, Invoke) and len(actor.steps) % 2:
+                actor.steps += 1
+                if self.kill is not None and self.kill(call, actor.steps):
+                    if isinstance(step, Invoke) and actor.steps % 2:
                         self.world.invoke(call, step, clock.now)  # it died with the request sent
                     return
-                if self.cancel is not None and self.cancel(call, len(actor.steps)):
-                    if isinstance(step, Settle | Release):
-                        self._perform_at_once(step, call)
-                    step = machine.throw(Cancelled())
-                    while True:
-                        self._perform_at_once(step, call)
-                        step = machine.send(None)
+                if self.cancel is not None and self.cancel(call, actor.steps):
+                    self._cancel(machine, call, step)
                 match step:
                     case Invoke():
                         answer, seconds = self.world.invoke(call, step, clock.now)
@@ -146,20 +157,22 @@ class Simulator:
                             answer, seconds = Answer(expired=True, limit=step.timeout), step.timeout
                         self._push(clock.now + seconds, actor, answer)
                         return
+                    case Admit():
+                        reply = self._admit(step)
+                        if isinstance(reply, Future):
+                            if not reply.done():
+                                self._queue(step, actor, reply)
+                                return
+                            reply = reply.result()
+                            self.held += isinstance(reply, Admitted)
+                    case Release() | Settle():
+                        self._perform_at_once(step)
+                        reply = None
                     case Wait():
                         self._push(clock.now + step.seconds, actor, None)
                         return
-                    case Admit():
-                        reply = self._admit(step)
-                        if isinstance(reply, Future) and not reply.done():
-                            reply.add_done_callback(
-                                lambda done: self._push(clock.now, actor, done.result())
-                            )
-                            return
-                        if isinstance(reply, Future):
-                            reply = reply.result()
                     case Claim():
-                        reply = self._claim(step)
+                        reply = self._claims.claim(step, clock.now)
                     case Refresh():
                         reply = self.world.refresh(call, step, clock.now)
                     case Ask():
@@ -168,68 +181,59 @@ class Simulator:
                         child, child_call = self.world.delegate(call, step, clock.now)
                         self._push(clock.now, _Actor(child, child_call, actor), None)
                         return
-                    case Settle() | Release():
-                        self._perform_at_once(step, call)
-                        reply = None
                     case _:
                         assert_never(step)
         except StopIteration as stop:
-            actor.result = stop.value
-            self.results.append(stop.value)
+            if self.finished is None:
+                self.results.append(stop.value)
             if actor.parent is not None:
                 self._push(clock.now, actor.parent, stop.value)
+            elif self.finished is not None:
+                self.finished(call, stop.value)
 
-    def _perform_at_once(self, step: Any, call: Call) -> None:
+    def _cancel(self, machine: Machine, call: Call, step: AnyStep) -> NoReturn:
+        """The call is cancelled at this step: let the machine close its record."""
+        if isinstance(step, Settle | Release):
+            self._perform_at_once(step)
+        step = machine.throw(Cancelled())
+        while True:  # until the machine stops, which `_advance` takes for the end of the call
+            self._perform_at_once(step)
+            step = machine.send(None)
+
+    def _queue(self, step: Admit, actor: _Actor, leave: "Future[Admitted | Refused]") -> None:
+        """Wait for a slot, but no longer than the caller can."""
+
+        def answered(done: "Future[Admitted | Refused]") -> None:
+            if done.cancelled():
+                reason = "no slot became free before the deadline"
+                self._push(self.clock.now, actor, Refused("runtime.concurrency", reason=reason))
+                return
+            if isinstance(done.result(), Admitted):
+                self.held += 1
+            self._push(self.clock.now, actor, done.result())
+
+        leave.add_done_callback(answered)
+        if step.until is not None:
+            self.at(step.until, partial(_give_up, leave))
+
+    def _perform_at_once(self, step: AnyStep) -> None:
         if isinstance(step, Release):
             self.held -= 1
             if self.guards is not None:
                 self.guards.release(step)
         elif isinstance(step, Settle):
-            stored = self.claims.get(step.key)
-            if stored is not None and decide_settlement(
-                stored, step.state, self.clock.now, holder=stored.generation
-            ):
-                stored.state = step.state  # type: ignore[misc]
-                stored.result = step.result  # type: ignore[misc]
+            self._claims.settle(step, self.clock.now)
 
-    def _admit(self, step: Admit) -> Any:
-        if self.guards is None:
-            self.held += 1
-            return Admitted()
-        answer = self.guards.admit(step)
-        if isinstance(answer, Admitted | Future):
+    def _admit(self, step: Admit) -> "Admitted | Refused | Future[Admitted | Refused]":
+        answer = Admitted() if self.guards is None else self.guards.admit(step)
+        if isinstance(answer, Admitted):
             self.held += 1
         return answer
 
-    def _claim(self, step: Claim) -> Claimed:
-        now = self.clock.now
-        existing = self.claims.get(step.key)
-        open_effect = next(
-            (
-                claim
-                for claim in self.claims.values()
-                if claim.key != step.key
-                and claim.run_id == step.run_id
-                and claim.fingerprint == step.fingerprint
-                and claim.open_at(now)
-            ),
-            None,
-        )
-        answer = decide_claim(existing, open_effect, step, now)
-        if answer.state == "granted":
-            self.claims[step.key] = StoredClaim(
-                step.key,
-                step.run_id,
-                step.fingerprint,
-                step.tool,
-                step.call_id,
-                "claimed",
-                "simulation",
-                now,
-                now + self.lease,
-                existing.generation + 1 if existing else 1,
-            )
-        return answer
+
+def _give_up(leave: "Future[Admitted | Refused]") -> None:
+    """Wait for a slot no longer; where the leave was given already, nothing changes."""
+    leave.cancel()
 
 
 def simulate(machine: Machine, call: Call, world: World, **options: Any) -> ToolResult[Any]:
