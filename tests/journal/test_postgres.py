@@ -66,12 +66,14 @@ def test_days_are_partitions_that_are_dropped(
 ) -> None:
     """A day of calls is a table; when it is too old it is dropped as a whole, attempts too."""
     clock = StandingClock()
-    journal = journals(clock=clock, retention_days=2)
+    patient = journals(clock=clock, retention_days=100)
     for days in range(5):
-        journal.put(bad(f"c{days}", timestamp=clock.now - days * DAY))
-    journal.flush()
+        patient.put(bad(f"c{days}", timestamp=clock.now - days * DAY))
+    patient.flush()
     before = {name for name in tables(sql) if name.startswith("calls_2")}
     assert len([name for name in before if name[6:].isdigit()]) == 5
+    patient.close()
+    journal = journals(clock=clock, retention_days=2)
     while journal.prune():
         pass
     left = {name for name in tables(sql) if name[:7] == "calls_2" and name[6:].isdigit()}

@@ -396,3 +396,37 @@ async def test_an_unwritable_journal_sends_no_effect(make: Make, tmp_path: Any) 
     assert result.failure.code == "runtime.journal_unavailable"
     assert order.requests == 0
     assert (await rt.call("read")).success
+
+
+async def test_a_late_answer_is_told_to_whoever_orders_again(make: Callable[..., Runtime]) -> None:
+    """A write past its time limit ends late and well. The model, told that it may have happened, orders
+    again under a new call id: it is told that it is done, once; an order after that is a new one."""
+    runtime = make()
+    go_on, ended, orders = threading.Event(), threading.Event(), []
+
+    @runtime.tool(timeout=0.05)
+    def order(sku: str) -> str:
+        orders.append(sku)
+        go_on.wait(30)
+        ended.set()
+        return "placed"
+
+    with runtime.run("job") as run:
+        first = await run.call("order", {"sku": "A-1"}, call_id="call_1")
+        assert first.failure is not None
+        assert first.effect is Effect.UNKNOWN
+        refused = await run.call("order", {"sku": "A-1"}, call_id="call_2")
+        assert refused.failure is not None
+        assert refused.failure.code == "runtime.effect_open"
+        go_on.set()
+        ended.wait(30)
+        async with asyncio.timeout(30):
+            while runtime.journal.rows("SELECT 1 FROM claims WHERE state = 'unknown'"):
+                await asyncio.sleep(0.01)
+        told = await run.call("order", {"sku": "A-1"}, call_id="call_3")
+        assert told.success
+        assert told.extra["replayed"]
+        assert orders == ["A-1"]
+        fresh = await run.call("order", {"sku": "A-1"}, call_id="call_4")
+        assert fresh.value == "placed"
+        assert orders == ["A-1", "A-1"]

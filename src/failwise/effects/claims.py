@@ -42,6 +42,16 @@ class StoredClaim:
         """True where nobody is sending it and nobody knows whether it happened."""
         return self.state_at(now) == "unknown"
 
+    @property
+    def owed(self) -> bool:
+        """It is done, and whoever asked was only told that nobody knew: that is owed to them."""
+        return self.state == "done" and _left_open(self.result)
+
+    def stands_against(self, owner: str, now: float) -> bool:
+        """True where the same arguments under another key must not simply be sent by `owner`."""
+        sending = self.state == "claimed" and self.owner != owner
+        return self.open_at(now) or sending or self.owed
+
 
 def decide_claim(
     existing: StoredClaim | None,
@@ -53,7 +63,8 @@ def decide_claim(
 
     `existing` is the claim stored under the same key; `open_effect` another claim of the same run
     with the same fingerprint that is open at `now` (see `StoredClaim.open_at`), or is being sent by
-    another owner: who may be dead, so that it is waited for. `now` in epoch seconds. ``granted`` means: store it as claimed, then send. Anything else means: do not send.
+    another owner: who may be dead, so that it is waited for; or that is done, while its caller was
+    told that nobody knows: the next one that asks is told (once). `now` in epoch seconds. ``granted`` means: store it as claimed, then send. Anything else means: do not send.
     ``done`` without a result means: it happened, and that is all that is known (a person or a late
     answer said so after the call itself could not).
     """
@@ -68,6 +79,8 @@ def decide_claim(
         if state == "unknown":
             return Claimed("unknown", result=existing.result, key=existing.key)
     if open_effect is not None:
+        if open_effect.owed:
+            return Claimed("done", key=open_effect.key)
         if not open_effect.open_at(now):
             return Claimed("in_flight", wait=open_effect.lease_until - now, key=open_effect.key)
         return Claimed("open", result=open_effect.result, key=open_effect.key)
@@ -76,7 +89,11 @@ def decide_claim(
 
 def _answer(result: ToolResult[Any] | None) -> ToolResult[Any] | None:
     """What the call had said, unless it had said that nobody knows: by now somebody knows."""
-    return None if result is not None and result.effect is Effect.UNKNOWN else result
+    return None if _left_open(result) else result
+
+
+def _left_open(result: ToolResult[Any] | None) -> bool:
+    return result is not None and result.effect is Effect.UNKNOWN
 
 
 def decide_settlement(

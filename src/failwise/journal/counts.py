@@ -30,8 +30,8 @@ from failwise.journal.source import Source
 from failwise.vocabulary.errors import UsageError
 
 ROUNDS = 2_000
-"""Wrong calls whose corrections are followed: the newest. It keeps the cost the same, however many
-calls there are."""
+"""Wrong calls whose corrections are followed: the newest, and those of the hour in which they begin. It
+keeps the cost the same, however many calls there are."""
 
 
 class Counts:
@@ -327,11 +327,33 @@ class Counts:
         """Series of wrong calls of one tool in one run, up to its next success: how many ended in a
         success, how many are open, and the mean rounds of the former (docs/metrics.md). Where there are
         more than `ROUNDS` wrong calls, of the newest."""
-        within, values = conditions_of(where or NO_FILTER, (since, until), "started", of_calls)
+        where = where or NO_FILTER
+        if where.rolled_up:
+            first = self._rounds_since(since, until, where)
+            if first is None:
+                return 0, 0, 0.0
+            since = first if since is None else max(since, first)
+        within, values = conditions_of(where, (since, until), "started", of_calls)
         within += " AND parent_id IS NULL"
-        row = self.source.rows(_CORRECTIONS.format(where=within), [*values, ROUNDS, *values])[0]
+        row = self.source.rows(_CORRECTIONS.format(where=within), [*values, *values])[0]
         corrected, open_ones, mean = tuple(row)
         return int(corrected or 0), int(open_ones or 0), float(mean or 0.0)
+
+    def _rounds_since(
+        self, since: float | None, until: float | None, where: Filter
+    ) -> float | None:
+        """The hour in which the newest `ROUNDS` wrong calls begin; None where there are none."""
+        conditions, values = conditions_of(where, floored(since, until), "hour", str)
+        first, seen = None, 0
+        for hour, wrong in self.source.rows(
+            f"SELECT hour, sum(rounds) AS wrong FROM rollup_calls WHERE {conditions}"  # noqa: S608
+            " AND rounds > 0 GROUP BY hour ORDER BY hour DESC",
+            values,
+        ):
+            first, seen = float(hour), seen + int(wrong)
+            if seen >= ROUNDS:
+                break
+        return first
 
     def span(self, since: float | None = None, until: float | None = None) -> tuple[float, float]:
         """From when to when there are figures, in whole hours, inside these bounds; (0, 0): none."""
@@ -386,16 +408,12 @@ class Counts:
 
 
 _CORRECTIONS = """
-WITH wrong AS (
-  SELECT run_id, tool, started FROM calls
-  WHERE {where} AND run_id <> '' AND success = 0 AND category = 'model_output'
-  ORDER BY started DESC, id DESC LIMIT ?
-), series AS (
+WITH series AS (
   SELECT run_id, tool, success, category, coalesce(sum(success) OVER (
       PARTITION BY run_id, tool ORDER BY started, id
       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS part
-  FROM calls WHERE {where} AND started >= (SELECT min(started) FROM wrong)
-    AND run_id <> '' AND (run_id, tool) IN (SELECT run_id, tool FROM wrong)
+  FROM calls WHERE {where} AND run_id <> '' AND (run_id, tool) IN (
+      SELECT run_id, tool FROM calls WHERE {where} AND success = 0 AND category = 'model_output')
 ), counted AS (
   SELECT sum(CASE WHEN success = 0 AND category = 'model_output' THEN 1 ELSE 0 END) AS rounds,
     max(success) AS corrected

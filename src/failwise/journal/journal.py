@@ -289,8 +289,6 @@ def _on_each(method: Callable[[Journal], object]) -> Callable[[], None]:
     return run
 
 
-
-
 def _at_exit() -> None:
     """Write what waits; then end the engine that lives in this process, if there is one."""
     _on_each(Journal.flush)()

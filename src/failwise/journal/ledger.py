@@ -16,6 +16,9 @@ CLAIM_COLUMNS = (
     "lease_until", "generation", "settled_at", "result",
 )  # fmt: skip
 """The columns of a claim in the order of `StoredClaim`."""
+
+TOLD_A_FAILURE = '%"success":false%'
+"""What the kept result of a claim is like (SQL), where its call ended in a failure; others may be too."""
 _HELD = 100_000
 
 
@@ -43,8 +46,8 @@ class Table(Protocol):
     def find_open(
         self, run_id: str, fingerprint: str, key: str, now: float, owner: str
     ) -> StoredClaim | None:
-        """The oldest claim of the run with this fingerprint and another key that is open, or is being
-        sent by somebody else than `owner`."""
+        """The oldest claim of the run with this fingerprint and another key that stands against a send
+        by `owner` (`StoredClaim.stands_against`)."""
         ...
 
     def grant(self, grant: Grant) -> None: ...
@@ -165,6 +168,8 @@ def _claim(
         )
         granted.append((step.key, generation))
     elif answer.state != "in_flight":
+        if open_effect is not None and open_effect.owed and answer.key == open_effect.key:
+            table.settle(open_effect.key, "done", now, rows.known_done(open_effect.tool))
         table.prevent(now, (key, run_id, tool, call_id), answer.state)
     return answer
 

@@ -5,7 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from failwise.effects.claims import Settled, StoredClaim
 from failwise.journal import rows
-from failwise.journal.ledger import CLAIM_COLUMNS, Grant, storable, stored_claim
+from failwise.journal.ledger import (
+    CLAIM_COLUMNS,
+    TOLD_A_FAILURE,
+    Grant,
+    storable,
+    stored_claim,
+)
 from failwise.journal.requests import Claiming
 from failwise.vocabulary.ports import Clock
 
@@ -13,16 +19,17 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _COLUMNS = ", ".join(CLAIM_COLUMNS)
+_TOLD_A_FAILURE = TOLD_A_FAILURE.replace("%", "%%")
 _LOCK_KEYS = "SELECT pg_advisory_xact_lock(key) FROM unnest(%s::bigint[]) AS keys(key)"
 _FOUND = (
     f"SELECT extract(epoch FROM clock_timestamp())::float8, {_COLUMNS}"  # noqa: S608 (constants)
     " FROM (SELECT 1) AS one LEFT JOIN claims ON key = ANY (%s::text[])"
 )
 _OPEN = (
-    f"SELECT {_COLUMNS} FROM claims WHERE state IN ('claimed', 'unknown')"  # noqa: S608
-    " AND (run_id, fingerprint) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
+    f"SELECT {_COLUMNS} FROM claims WHERE (state IN ('claimed', 'unknown')"  # noqa: S608
+    f" OR (state = 'done' AND result LIKE '{_TOLD_A_FAILURE}')) AND (run_id, fingerprint) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"
 )
-_NEW = """
+_NEW = f"""
 WITH held AS MATERIALIZED (
   SELECT pg_advisory_xact_lock(%s),
     coalesce(%s::float8, extract(epoch FROM clock_timestamp())::float8) AS now
@@ -32,9 +39,10 @@ INSERT INTO claims (key, run_id, fingerprint, tool, call_id, state, owner, claim
 SELECT %s::text, %s::text, %s::text, %s, %s, 'claimed', %s, now, now + %s::float8, 1, %s FROM held
 WHERE NOT EXISTS (
   SELECT 1 FROM claims WHERE run_id = %s AND run_id <> '' AND fingerprint = %s AND key <> %s
-    AND (state = 'unknown' OR (state = 'claimed' AND lease_until <= now)))
+    AND (state = 'unknown' OR (state = 'claimed' AND (lease_until <= now OR owner <> %s))
+      OR (state = 'done' AND result LIKE '{_TOLD_A_FAILURE}')))
 ON CONFLICT (key) DO NOTHING
-"""
+"""  # noqa: S608 (constants)
 """A key that nobody claimed before, in a run that holds no open effect like it: the common case, in
 one statement. It holds the key's lock, as every change of a claim does."""
 _GRANT = (
@@ -61,7 +69,9 @@ def grant_new(
     )
     now = clock.time() if clock is not None else None
     claim = (key, run_id, fingerprint, tool, call_id, owner, item.lease, kept)
-    found = connection.execute(_NEW, (_lock_number(key), now, *claim, run_id, fingerprint, key))
+    found = connection.execute(
+        _NEW, (_lock_number(key), now, *claim, run_id, fingerprint, key, owner)
+    )
     return found.rowcount == 1
 
 
@@ -114,7 +124,7 @@ class Claims:
             if claim.run_id == run_id
             and claim.fingerprint == fingerprint
             and claim.key != key
-            and (claim.open_at(now) or (claim.state == "claimed" and claim.owner != owner))
+            and claim.stands_against(owner, now)
         ]
         return min(fitting, key=lambda claim: claim.claimed_at, default=None)
 

@@ -1,5 +1,6 @@
 """A finished call as rows: redacted first, then cut, never the other way round."""
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -426,6 +427,11 @@ def result_json(result: ToolResult[Any], redactor: Redactor) -> str:
             "verified": result.verified,
         }
     )
+
+
+def known_done(tool: str) -> str:
+    """The kept result of an effect that is known to have happened, and no more than that."""
+    return json.dumps({"tool_name": tool, "success": True})
 
 
 def result_from_json(text: str | None, tool: str) -> ToolResult[Any] | None:

@@ -186,6 +186,8 @@ def group_columns(
     for name in by:
         if columns is not None:
             spelled.append(columns["hour" if name == "day" else name])
+        elif name == "day" and not rolled_up:
+            spelled.append(f"hour - hour % {DAY}")
         elif name in ("hour", "day"):
             spelled.append(period)
         elif name == "run":

@@ -10,7 +10,14 @@ from failwise.effects.claims import Settled, StoredClaim
 from failwise.journal import place as places
 from failwise.journal import rollups, rows, schema
 from failwise.journal.clock import SystemClock
-from failwise.journal.ledger import CLAIM_COLUMNS, Grant, Ledger, storable, stored_claim
+from failwise.journal.ledger import (
+    CLAIM_COLUMNS,
+    TOLD_A_FAILURE,
+    Grant,
+    Ledger,
+    storable,
+    stored_claim,
+)
 from failwise.journal.requests import Claiming, Settling
 from failwise.journal.store import Keeping
 from failwise.vocabulary.errors import ConfigurationError
@@ -29,8 +36,9 @@ _COLUMNS = ", ".join(CLAIM_COLUMNS)
 _BY_KEY = f"SELECT {_COLUMNS} FROM claims WHERE key=?"  # noqa: S608 (constants only)
 _OPEN = (
     f"SELECT {_COLUMNS} FROM claims WHERE run_id=? AND fingerprint=? AND key<>?"  # noqa: S608
-    " AND (state='unknown' OR (state='claimed' AND (lease_until<=? OR owner<>?)))"
-    " ORDER BY claimed_at LIMIT 1"
+    " AND (state='unknown' OR (state='claimed' AND (lease_until<=? OR owner<>?))"
+    f" OR (state='done' AND result LIKE '{TOLD_A_FAILURE}'))"
+    " ORDER BY claimed_at LIMIT 100"
 )
 _GRANT = (
     "INSERT INTO claims (key, run_id, fingerprint, tool, call_id, state, owner, claimed_at,"
@@ -260,7 +268,8 @@ class _Claims:
         self, run_id: str, fingerprint: str, key: str, now: float, owner: str
     ) -> StoredClaim | None:
         found = self._connection.execute(_OPEN, (run_id, fingerprint, key, now, owner))
-        return stored_claim(found.fetchone())
+        claims = filter(None, map(stored_claim, found))
+        return next((claim for claim in claims if claim.stands_against(owner, now)), None)
 
     def grant(self, grant: Grant) -> None:
         values = (getattr(grant, name) for name in Grant.__slots__)  # type: ignore[attr-defined]
