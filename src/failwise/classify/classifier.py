@@ -311,8 +311,5 @@ def _fingerprint(
 
 def _error_type(evidence: Evidence) -> str:
     """The class of the exception without its module: libraries move classes about."""
-    if evidence.exceptions:
-        name = evidence.exceptions[0].name
-    else:
-        name = evidence.parts.get("wrapper", "")
+    name = evidence.exceptions[0].name if evidence.exceptions else evidence.parts.get("wrapper", "")
     return name.rpartition(".")[2][:_PROVIDER_CODE_LIMIT]

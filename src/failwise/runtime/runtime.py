@@ -142,7 +142,7 @@ class Runtime(Registry, Answering):
             return spec
         from failwise.runtime.probing import probing
 
-        return probing(spec, lambda: self._judgement.classifier())
+        return probing(spec, self._judgement.classifier)
 
     def _profiled(self, profile: Mapping[str, Any]) -> None:
         self._judgement.learn(profile)
