@@ -6,10 +6,11 @@ CLIENTS ?= .venv-clients
 ENGINES ?= .venv-engines
 SERVERS ?= .venv-servers
 BROWSER ?= .venv-browser
+FRAMEWORKS ?= .venv-frameworks
 BIN := $(VENV)/bin
 PROFILES := src/failwise/profiles
 
-.PHONY: help setup demo test clients engines servers browser check lint types format bench bench-guards bench-agent scores confidence clean
+.PHONY: help setup demo test clients engines servers browser frameworks check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
 
 help:
 	@echo "make demo    watch an agent's tool calls meet real faults"
@@ -18,10 +19,12 @@ help:
 	@echo "make engines run the tests on durable engines and databases (a venv of their own)"
 	@echo "make servers run the tests of the MCP proxy before public servers"
 	@echo "make browser run the tests of the dashboard in chromium (installed with apt where it is missing)"
+	@echo "make frameworks run the tests with real agent frameworks (a venv of their own)"
 	@echo "make check   lint, format, strict types, tests"
 	@echo "make format  put the code in form"
 	@echo "make bench   cost of a good call, of a claim, of classification (ratios)"
 	@echo "make bench-agent tasks of dependent calls under faults, three loops compared"
+	@echo "make bench-frameworks agents of each framework under faults: default, best setting, with Failwise"
 	@echo "make scores  accuracy on the shared case files, where they are"
 	@echo "make confidence measure anew how often each rule is right"
 	@echo "make clean   remove what was installed and built"
@@ -63,6 +66,15 @@ $(ENGINES)/.ready: pyproject.toml
 engines: setup $(ENGINES)/.ready
 	$(ENGINES)/bin/python -m pytest tests/engines -W default
 
+# Real agent frameworks, with a scripted model behind them.
+$(FRAMEWORKS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --editable '.[test,frameworks]'
+	@touch $@
+
+frameworks: setup $(FRAMEWORKS)/.ready
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks -W default
+
 # Public MCP servers, and another client library. Without npm the two that come from there are skipped.
 $(SERVERS)/.ready: Makefile
 	$(PYTHON) -m venv $(SERVERS)
@@ -103,6 +115,9 @@ format: setup
 bench-agent: setup
 	$(BIN)/python -m benchmarks.agent_tasks
 
+bench-frameworks: setup $(FRAMEWORKS)/.ready
+	$(FRAMEWORKS)/bin/python -m benchmarks.frameworks
+
 bench: setup
 	$(BIN)/python scripts/bench.py
 	$(BIN)/python scripts/bench_classify.py
@@ -118,4 +133,4 @@ confidence: setup
 	$(BIN)/python scripts/measure_confidence.py
 
 clean:
-	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) $(BROWSER) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled
+	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) $(BROWSER) $(FRAMEWORKS) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled

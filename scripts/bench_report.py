@@ -27,7 +27,8 @@ from failwise.insight.report import report
 from failwise.journal import clickhouse, rollups, rows, schema
 from failwise.journal.latency import bucket_of
 from failwise.journal.place import locate
-from failwise.journal.postgres import PostgresStore, make_day
+from failwise.journal.postgres import PostgresStore
+from failwise.journal.postgres_days import make_day
 from failwise.journal.reader import Filter, Reader, open_reader
 from failwise.journal.rollups import DAY, HOUR
 from failwise.journal.store import Keeping

@@ -33,7 +33,8 @@ HEAVY = (
 
 FRAMEWORKS = {
     "mcp", "mcp_types", "pydantic", "opentelemetry", "prometheus_client", "httpx", "httpx2", "requests", "aiohttp",
-    "dbos", "celery", "temporalio",
+    "dbos", "celery", "temporalio", "langchain", "langchain_core", "langgraph", "pydantic_ai", "agents", "google",
+    "claude_agent_sdk",
 }  # fmt: skip
 """What modules of `connect` connect to."""
 

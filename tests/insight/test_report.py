@@ -5,7 +5,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,33 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from failwise.insight.markdown import report_markdown
 from failwise.insight.render import render
 from failwise.insight.report import report
 from failwise.journal.journal import Journal
+from failwise.journal.reader import Filter
 from failwise.vocabulary.errors import ConfigurationError, UsageError
-from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.kinds import Action, Category, Grade, StopReason
-from failwise.vocabulary.result import Attempt, Decision, Repair, ToolResult
+from failwise.vocabulary.kinds import Category
+from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.steps import Claim
-
-DAY = 1_800_000_000.0 // 86_400 * 86_400
-
-
-class OpenBorder:
-    def text(self, text: str) -> str:
-        return text
-
-    def data(self, data: Any) -> Any:
-        return data
-
-
-class ThatDay:
-    """A clock that stands at the end of the day, so that nothing is too old to be kept."""
-
-    def monotonic(self) -> float:
-        return DAY + 86_400
-
-    time = monotonic
+from tests.insight import day
+from tests.insight.day import DATE, DAY, OpenBorder, ThatDay, result
 
 
 @pytest.fixture
@@ -49,94 +32,75 @@ def journal() -> Iterator[Journal]:
     made.close()
 
 
-def failure(code: str, message: str = "") -> Failure:
-    return Failure(Category(code.partition(".")[0]), code, message or f"message of {code}")
+@pytest.fixture(params=["sqlite", "postgresql"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Journal]:
+    """A journal of each engine that is here."""
+    place: Any = tmp_path / "journal.db"
+    if request.param == "postgresql":
+        place = request.getfixturevalue("postgres")
+    made = Journal(place, redactor=OpenBorder(), clock=ThatDay())
+    yield made
+    made.close()
 
 
-def result(
-    tool: str = "search",
-    codes: tuple[str, ...] = (),
-    *,
-    success: bool = True,
-    hour: float = 9,
-    ms: float = 10,
-    **options: Any,
-) -> ToolResult[Any]:
-    """A call: one attempt for each of `codes`, and one more that succeeded if `success`."""
-    attempts = [
-        Attempt(n + 1, n, 5.0, failure(code), Decision(Action.RETRY_BACKOFF, 1.0))
-        for n, code in enumerate(codes)
+def test_a_day_of_records_equals_a_hand_count(anywhere: Journal) -> None:
+    """E29: a day small enough to count on paper, every figure of the report, on every engine."""
+    day.write(anywhere)
+    day.check(report(anywhere, since=DAY, until=DAY + 86_400, now=DAY + 86_400))
+    # Broken hours at both ends are counted from the calls: the same without the first half hour.
+    found = report(anywhere, since=DAY + 9.25 * 3_600, until=DAY + 12.2 * 3_600)
+    assert (found.total.calls, found.total.successes) == (9, 4)
+    assert [(one.name, one.calls) for one in found.hours] == [
+        (f"{DATE}T09:00Z", 1),
+        (f"{DATE}T10:00Z", 3),
+        (f"{DATE}T11:00Z", 2),
+        (f"{DATE}T12:00Z", 3),
     ]
-    if success and codes:
-        attempts.append(Attempt(len(codes) + 1, len(codes), 5.0))
-    return ToolResult(
-        tool,
-        success,
-        failure=None if success else failure(codes[-1]),
-        attempts=tuple(attempts),
-        stop_reason=StopReason.SUCCEEDED if success else StopReason.RETRIES_EXHAUSTED,
-        duration_ms=ms,
-        timestamp=DAY + hour * 3600,
-        **options,
-    )
+    assert {one.name: one.attempts for one in found.codes} == {
+        day.TIMEOUT: 4,
+        day.LIMIT: 3,
+        day.NO: 1,
+        day.WRONG: 2,
+    }
 
 
-def test_a_day_of_records_equals_a_hand_count(journal: Journal) -> None:
-    """A day small enough to count on paper: every figure of the report."""
-    timeout, limit, no = "network.read_timeout", "rate_limit.requests", "business.not_found"
-    for _ in range(4):
-        journal.put(result("search", hour=9, ms=10))
-    journal.put(result("search", (timeout,), hour=9.5, ms=1000))
-    journal.put(result("search", (timeout, timeout), success=False, hour=10, ms=2000))
-    journal.put(result("order", (no,), success=False, hour=10.2, ms=50))
-    journal.put(result("order", (limit, limit, limit), success=False, hour=10.9, ms=3000))
-    degraded = result("order", (timeout,), hour=11, ms=100, degraded_to="search")
-    degraded.attempts = degraded.attempts[:1]
-    journal.put(degraded)
-    journal.put(result("search", hour=11, ms=40, parent_id="the order"))
-    journal.put(result("weather", hour=11, ms=20, repairs=(Repair("k", "/a", 1, 2, Grade.UNIQUE),)))
-    journal.put(result("weather", hour=30, ms=20))  # the next day
+def test_every_breakdown_and_filter_counts_the_same_calls(anywhere: Journal) -> None:
+    """By model and run; only calls that fit, from rollups or not, on every engine."""
+    day.write(anywhere)
 
-    found = report(journal, since=DAY, until=DAY + 86_400)
-    total = found.total
-    assert (total.calls, total.successes, total.failures) == (10, 7, 3)
-    assert (total.first_try, total.recovered, total.degraded) == (5, 1, 1)
-    assert (total.refusals, total.faults, total.repaired) == (1, 2, 1)
-    assert total.success_rate == 0.7
-    # 5 × 1, then 2, 2, 1, 3, 1, and 1 by the fallback
-    assert (total.requests, total.amplification) == (15, 1.5)
-    assert (total.retried, total.retry_rate) == (3, 0.3)
-    assert (total.retries, total.wasted, total.wasted_rate) == (4, 3, 0.75)
-    assert total.mean_ms == pytest.approx((40 + 1000 + 2000 + 50 + 3000 + 100 + 20) / 10)
-    assert total.p50_ms == pytest.approx(20, rel=0.02)
-    assert total.p90_ms == pytest.approx(2000, rel=0.02)
-    assert total.p99_ms == pytest.approx(3000, rel=0.02)
+    def ask(**said: Any) -> Any:
+        return report(anywhere, since=DAY, until=DAY + 86_400, where=Filter(**said))
 
-    by_tool = {figures.name: figures for figures in found.tools}
-    assert [f.name for f in found.tools] == ["search", "order", "weather"]
-    assert (by_tool["search"].calls, by_tool["search"].successes) == (7, 6)
-    assert (by_tool["order"].success_rate, by_tool["order"].refusals) == (pytest.approx(1 / 3), 1)
-
-    date = datetime.fromtimestamp(DAY, UTC).date().isoformat()
-    assert [(f.name, f.calls, f.successes) for f in found.hours] == [
-        (f"{date}T09:00Z", 5, 5),
-        (f"{date}T10:00Z", 3, 0),
-        (f"{date}T11:00Z", 2, 2),
+    models = report(anywhere, until=DAY + 86_400, by="model").models
+    assert [(one.name, one.calls, one.failures) for one in models] == [
+        ("m-1", 7, 1),
+        ("m-2", 7, 5),
+        ("", 1, 0),
     ]
-    assert found.hours[0].mean_ms == pytest.approx(208)
+    (run,) = report(anywhere, by="run").runs
+    assert (run.name, run.calls, run.failures, run.requests) == ("r", 4, 3, 3)
+    days = report(anywhere, by="day").days
+    assert [(one.name, one.calls) for one in days] == [(DATE, 14), ("2027-01-16", 1)]
 
-    assert [(s.name, s.failures, s.attempts, s.cured) for s in found.codes] == [
-        (timeout, 1, 4, 2),
-        (limit, 1, 3, 0),
-        (no, 1, 1, 0),
-    ]
-    assert [s.refusal for s in found.codes] == [False, False, True]
-    assert found.codes[0].share == pytest.approx(1 / 3)
-    assert found.codes[2].example == f"message of {no}"
-    assert found.top_errors == found.codes[:3]
-    assert found.drag is not None
-    assert (found.drag.tool, found.drag.failures) == ("order", 2)
-    assert found.drag.success_rate_without == pytest.approx(6 / 7)
+    found = ask(tool="order")
+    assert (found.total.calls, found.total.requests, found.total.failures) == (7, 8, 5)
+    assert (found.worth.prevented, found.worth.open_effects) == ({"open": 2, "unknown": 1}, 1)
+    assert found.corrections.corrected == 1
+    assert (found.verdict, found.clusters) == (None, ())
+    assert found.where == {"tool": "order"}
+    assert [one.name for one in found.argument_tools] == ["order"]
+
+    assert ask(upstream="shop.example").total.calls == 6
+    network = ask(category="network")
+    assert (network.total.calls, network.total.failures) == (1, 1)
+    assert [(one.attempts, one.cured) for one in network.codes] == [(4, 2)]
+    text = ask(text="OF BUSINESS")
+    assert [(one.name, one.failures, one.attempts) for one in text.codes] == [(day.NO, 1, 1)]
+    assert text.total.p50_ms == pytest.approx(50, rel=0.02)
+    assert (text.worth.prevented, text.argument_tools) == ({}, ())
+    both = ask(run="r", code=(day.WRONG, day.REFUSED))
+    assert (both.total.calls, both.total.refusals) == (3, 3)
+    assert ask(tool="none").total.calls == 0
 
 
 def test_correction_rounds(journal: Journal) -> None:
@@ -278,7 +242,7 @@ def test_only_the_breakdown_asked_for(journal: Journal) -> None:
     found = report(journal, by="day")
     assert (len(found.days), found.tools, found.hours, found.codes) == (1, (), (), ())
     assert len(found.top_errors) == 1
-    with pytest.raises(UsageError, match="tool, hour"):
+    with pytest.raises(UsageError, match="tool, upstream"):
         report(journal, by="colour")  # type: ignore[arg-type]
 
 
@@ -295,7 +259,8 @@ def test_a_file_is_read_while_it_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lang", "words"), [("en", ("Success", "Drags most")), ("zh", ("成功", "拖累"))]
+    ("lang", "words"),
+    [("en", ("Success", "Drags most", "Waits obeyed")), ("zh", ("成功", "拖累", "遵守的等待"))],
 )
 def test_it_is_shown_in_both_languages(journal: Journal, lang: Any, words: tuple[str, ...]) -> None:
     """Every figure has its words; nothing recorded is read as markup."""
@@ -323,3 +288,26 @@ def test_an_empty_journal_is_said_to_be_empty(journal: Journal) -> None:
     render(found, Console(file=out))
     assert "No calls" in out.getvalue()
     json.dumps(found.to_dict())
+
+
+def test_markdown_shows_what_was_recorded_as_text(journal: Journal) -> None:
+    """A table a breakdown; names and messages become neither links nor markup nor columns."""
+    journal.put(result("a|b"))
+    bad = result("order", ("business.not_found",), success=False)
+    assert bad.failure is not None
+    bad.failure.message = "[click](http://x.example) <b>bold</b> `code` | pipe\nnext *line*"  # type: ignore[misc]
+    journal.put(bad)
+    text = report_markdown(report(journal))
+    assert text.startswith("# Failwise report\n")
+    assert "| a\\|b |" in text
+    assert (
+        "\\[click\\]\\(http://x.example\\) \\<b\\>bold\\</b\\> \\`code\\` \\| pipe next \\*line\\*"
+        in text
+    )
+    widths = {}
+    for block in text.split("\n\n"):
+        rows = [row for row in block.splitlines() if row.startswith("|")]
+        if rows:
+            widths[rows[0]] = {row.replace("\\|", "").count("|") for row in rows}
+    assert len(widths) >= 5
+    assert all(len(counts) == 1 for counts in widths.values())

@@ -420,3 +420,15 @@ async def test_a_result_names_its_upstream_and_the_model_that_asked(rt: Runtime)
     assert [good.model, bad.model, later.model] == ["small-1", "small-1", "large-2"]
     loose = await rt.call(look, number=1)
     assert (loose.upstream, loose.model) == ("shop", None)
+
+
+async def test_a_result_says_how_many_parameters_its_tool_has(rt: Runtime) -> None:
+    """Good or bad, used or not; of a tool that is not there nothing is known."""
+
+    @rt.tool(read_only=True)
+    async def search(query: str, limit: int = 10, page: int = 1) -> list[Any]:
+        return [query, limit, page]
+
+    assert (await rt.call(search, query="shoes")).parameters == 3
+    assert (await rt.call("search", '{"limit": "many"}')).parameters == 3
+    assert (await rt.call("serch", "{}")).parameters is None

@@ -82,31 +82,30 @@ def _judged(given: Any) -> Any:
     return getattr(given, "return_value", given)
 
 
-class _Unread(dict[str, Any]):
-    """Arguments as the model wrote them, where they are no JSON object."""
+class _Given(dict[str, Any]):
+    """Arguments as the model wrote them: `text`, and what it says, where it is a JSON object."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
+    def __init__(self, text: str, value: Mapping[str, Any] | None) -> None:
+        super().__init__(value or ())
         self.text = text
 
 
 class _AsGiven:
     """Stands in for a tool's validator, until the call: then the runtime reads, repairs, or answers."""
 
-    def __init__(self, tool: Any) -> None:
-        self.tool = tool
+    def __init__(self, tool: Any, plan: Plan) -> None:
+        self.tool, self.plan = tool, plan
 
-    def validate_json(self, text: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
+    def validate_json(self, given: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
+        text = given if isinstance(given, str) else bytes(given).decode("utf-8", "replace")
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             value = None
-        if isinstance(value, dict):
-            return value
-        return _Unread(text if isinstance(text, str) else bytes(text).decode("utf-8", "replace"))
+        return _Given(text, value if isinstance(value, dict) else None)
 
     def validate_python(self, value: Any, **_: Any) -> dict[str, Any]:
-        return dict(value) if isinstance(value, Mapping) else _Unread(str(value))
+        return dict(value) if isinstance(value, Mapping) else _Given(str(value), None)
 
 
 class _Call:
@@ -133,16 +132,14 @@ class _Call:
         arguments = self._arguments
         if self._validated:
             return await self._perform(arguments)
-        text = arguments.text if isinstance(arguments, _Unread) else json.dumps(arguments)
-        return await self._perform(self._valid(text))
+        return await self._perform(self._valid(_text_of(arguments)))
 
     async def checked(self, arguments: Arguments) -> Any:
         """The arguments as the function wants them, by the tool's own validator."""
-        from pydantic import ValidationError
-
+        given = self._arguments
         try:
-            valid = self._valid(json.dumps(arguments))
-        except ValidationError as error:
+            valid = self._valid(_text_of(given if given == arguments else arguments))
+        except _errors()[0] as error:
             raise wrong_arguments(error, self._name) from error
         further = getattr(self._tool, "args_validator_func", None)
         if further is not None:
@@ -158,16 +155,23 @@ class _Call:
         return self._tool.args_validator.validate_json(text, context=validation)
 
     async def _perform(self, checked: Any) -> Any:
-        from pydantic_ai.exceptions import ModelRetry
-
         try:
             return await self._wrapped.call_tool(self._name, checked, self._context, self._tool)
-        except ModelRetry as retry:
+        except _errors()[1] as retry:
             cause = retry.__context__
             if isinstance(cause, TimeoutError) and _TIMED_OUT.fullmatch(retry.message):
                 # Nobody asked the model to try again: the time was up, and what was done is not known.
                 raise TimeoutError(retry.message) from cause
             raise
+
+
+@cache
+def _errors() -> Any:
+    """What validation raises, and what asks the model to try again."""
+    from pydantic import ValidationError
+    from pydantic_ai.exceptions import ModelRetry
+
+    return ValidationError, ModelRetry
 
 
 def _plan(bridge: Bridge, name: str, tool: Any) -> Plan:
@@ -217,22 +221,24 @@ def _classes() -> Any:
 
         async def get_tools(self, ctx: Any) -> Any:
             tools = await self.wrapped.get_tools(ctx)
-            return {name: self._open(tool) for name, tool in tools.items()}
+            return {name: self._open(name, tool) for name, tool in tools.items()}
 
-        def _open(self, tool: Any) -> Any:
+        def _open(self, name: str, tool: Any) -> Any:
+            plan = _plan(self.bridge, name, tool)
             if tool.tool_def.kind in _CHECKED_KINDS:
                 return tool
-            options: dict[str, Any] = {"args_validator": _AsGiven(tool)}
+            options: dict[str, Any] = {"args_validator": _AsGiven(tool, plan)}
             if getattr(tool, "args_validator_func", None) is not None:
                 options["args_validator_func"] = None
             return replace(tool, **options)
 
         async def call_tool(self, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
-            opened = isinstance(tool.args_validator, _AsGiven)
-            own = tool.args_validator.tool if opened else tool
-            plan = _plan(self.bridge, name, own)
+            validator = tool.args_validator
+            opened = isinstance(validator, _AsGiven)
+            own = validator.tool if opened else tool
+            plan = validator.plan if opened else _plan(self.bridge, name, own)
             call = _Call(self.wrapped, name, tool_args, ctx, own, validated=not opened)
-            if isinstance(tool_args, _Unread):
+            if isinstance(tool_args, _Given):
                 raw: Any = tool_args.text
             else:
                 raw = tool_args if opened else _as_data(tool_args)
@@ -262,6 +268,10 @@ def _classes() -> Any:
             return FailwiseToolset(toolset, self.bridge)
 
     return FailwiseToolset, FailwiseCapability
+
+
+def _text_of(arguments: Any) -> str:
+    return arguments.text if isinstance(arguments, _Given) else json.dumps(arguments)
 
 
 def _as_data(arguments: Mapping[str, Any]) -> Any:

@@ -4,6 +4,7 @@ However many calls were recorded: counts come by hour and fingerprint, texts fro
 failures.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -193,7 +194,7 @@ def _described(
     masker = Masker()
     untold = set(tallies)
     last: list[dict[str, Any]] = []
-    for row in reader.failures(since, until, limit=read, where=Filter(asked=True)):
+    for row in _newest(reader, since, until, read, tallies):
         last.append(row)
         tally = tallies.get(row["fingerprint"] or "")
         if tally is not None and len(tally.examples) < EXAMPLES:
@@ -201,9 +202,39 @@ def _described(
             untold.discard(tally.fingerprint)
     order = sorted(untold, key=lambda one: (-tallies[one].count, one))
     for fingerprint in order[: _ASKED_SINGLY if read == _READ else _ASKED_BRIEFLY]:
-        for row in reader.failures(since, until, 1, Filter(fingerprint=fingerprint)):
+        for row in reader.failures(
+            *_around(tallies[fingerprint].last, since, until), 1, Filter(fingerprint=fingerprint)
+        ):
             _describe(tallies[fingerprint], row, masker, first=True)
     return last
+
+
+def _newest(
+    reader: Reader,
+    since: float | None,
+    until: float | None,
+    limit: int,
+    tallies: Mapping[str, Tally],
+) -> list[dict[str, Any]]:
+    """The newest failures; looked for in a short stretch first, which is all that most engines read
+    then."""
+    end = max((one.last for one in tallies.values() if one.last is not None), default=0.0)
+    for length in (_HOUR, 24 * _HOUR):
+        begin = end - length
+        if end and (since is None or begin > since):
+            found = list(reader.failures(begin, until, limit, Filter(asked=True)))
+            if len(found) >= limit:
+                return found
+    return list(reader.failures(since, until, limit, Filter(asked=True)))
+
+
+def _around(
+    at: float | None, since: float | None, until: float | None
+) -> tuple[float | None, float | None]:
+    """The one moment, where it is known and asked for; else the whole stretch."""
+    if at is None or (until is not None and at >= until) or (since is not None and at < since):
+        return since, until
+    return at, math.nextafter(at, math.inf)
 
 
 def _describe(tally: Tally, row: Mapping[str, Any], masker: Masker, *, first: bool) -> None:

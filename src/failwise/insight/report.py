@@ -10,6 +10,7 @@ requests count, and it counts for its own tool, but not as a further call in the
 
 import datetime
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -107,7 +108,10 @@ class Window:
         if by == "day" or (by != "hour" and last - first > HOURLY):
             self.period = "day"
         by_model = ("model",) if by == "model" else ()
-        dimensions: tuple[Any, ...] = ("tool", "upstream", *by_model, "asked")
+        # What rollups cannot answer reads the calls: once for all tables rather than once for each.
+        self._timed = not where.rolled_up
+        time = (self.period,) if self._timed else ()
+        dimensions: tuple[Any, ...] = (*time, "tool", "upstream", *by_model, "asked")
         self._cells: Rows = reader.figures(
             since, until, (*dimensions, "category", "code", "provider"), where, latency=False
         )
@@ -157,8 +161,10 @@ class Window:
         form = "%Y-%m-%dT%H:00Z" if self.period == "hour" else "%Y-%m-%d"
         by: tuple[Any, ...] = (self.period, "asked")
         question = self.since, self.until, by, self.where
-        cells = self.reader.figures(*question, latency=False, counters=_COUNTED)
-        latencies = _named(by, self.reader.latencies(*question))
+        cells, latencies = self._cells, self._latencies
+        if not self._timed:
+            cells = self.reader.figures(*question, latency=False, counters=_COUNTED)
+            latencies = _named(by, self.reader.latencies(*question))
         found = self._grouped(lambda row: row[self.period], _asked(cells), _asked(latencies))
         return tuple(replace(one, name=moment(float(one.name), form)) for one in found)
 
@@ -198,9 +204,21 @@ class Window:
     def _example(self, code: str) -> str:
         """What the newest failure of a code said; nothing where the records are gone."""
         where = replace(self.where, code=code, asked=True)
-        for row in self.reader.failures(self.since, self.until, 1, where):
+        since, until = self.since, self.until
+        at = self._last_seen.get(code)
+        if self.where == Filter() and at is not None and (until is None or at < until):
+            since, until = at, math.nextafter(at, math.inf)  # the one moment is found at once
+        for row in self.reader.failures(since, until, 1, where):
             return row["message"] or ""
         return ""
+
+    @functools.cached_property
+    def _last_seen(self) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        for row in self.reader.fingerprints(self.since, self.until):
+            if row["asked"]:
+                found[row["code"]] = max(found.get(row["code"], 0.0), row["last_seen"])
+        return found
 
     def _runs(self) -> tuple[Figures, ...]:
         worst = self.reader.worst_runs(self.since, self.until, self.where, RUNS)
