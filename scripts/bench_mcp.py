@@ -99,11 +99,7 @@ async def soak(home: str, seconds: float) -> None:
     counts = {"ok": 0, "failed": 0, "kills": 0}
     async with Client(parameters(home, *wrap), cache=None) as client:
         await client.session.list_tools()
-        proxy = next(
-            child
-            for child in below(os.getpid())
-            if "wrap" in command_line(child)
-        )
+        proxy = next(child for child in below(os.getpid()) if "wrap" in command_line(child))
 
         async def caller() -> None:
             while time.monotonic() < until:
