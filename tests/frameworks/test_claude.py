@@ -203,7 +203,7 @@ def test_an_interrupted_call_stays_open() -> None:
 
 
 def test_the_calls_of_wrapped_tools_pass_the_hooks(shop: FaultServer) -> None:
-    """Tools that `tools` wrapped are not counted twice; observing runtimes say nothing."""
+    """Tools that `tools` wrapped are not counted twice."""
     BY_NAME["good"].routes(shop)
 
     async def main(rt: failwise.Runtime) -> dict[str, Any]:
@@ -219,6 +219,28 @@ def test_the_calls_of_wrapped_tools_pass_the_hooks(shop: FaultServer) -> None:
         results = recorded(rt)
         assert asyncio.run(main(rt)) == {}
     assert len(results) == 1
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_watching_changes_nothing(mode: Any) -> None:
+    """In observe mode calls are recorded and nothing is said; switched off, nothing at all happens."""
+
+    async def main(rt: failwise.Runtime) -> list[dict[str, Any]]:
+        program = Program(rt)
+        said = []
+        for call_id in ("t1", "t2"):
+            asked = before("mcp__shop__create_order", ORDER, call_id)
+            said.append(await program.call("PreToolUse", asked))
+            told = failed(asked, "504 Gateway Timeout")
+            said.append(await program.call("PostToolUseFailure", told))
+        return said
+
+    with runtime(mode=mode) as rt:
+        results = recorded(rt)
+        assert asyncio.run(main(rt)) == [{}] * 4
+    assert [r.failure and r.failure.code for r in results] == (
+        ["network.gateway_timeout"] * 2 if mode == "observe" else []
+    )
 
 
 def test_the_options_of_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:

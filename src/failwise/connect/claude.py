@@ -170,7 +170,7 @@ class _Hooks:
         """``PreToolUse``: may it be sent?"""
         name, call_id = str(given["tool_name"]), str(given.get("tool_use_id") or tool_use_id)
         bridge = self._bridge
-        if bridge.runtime.mode != "act" or self._is_own(name):
+        if bridge.runtime.mode == "off" or self._is_own(name):
             return {}
         session = str(given.get("session_id") or "")
         plan = bridge.tool(_plain(name), None, source=name)
@@ -251,7 +251,11 @@ class _Hooks:
 
     def _taken(self, given: Mapping[str, Any], tool_use_id: str | None) -> _Pending | None:
         call_id = str(given.get("tool_use_id") or tool_use_id)
-        self._sessions.get(str(given.get("session_id") or ""), set()).discard(call_id)
+        session = str(given.get("session_id") or "")
+        waiting = self._sessions.get(session, set())
+        waiting.discard(call_id)
+        if not waiting:
+            self._sessions.pop(session, None)
         return self._pending.pop(call_id, None)
 
     async def _give_up(self, pending: _Pending) -> None:
