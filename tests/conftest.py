@@ -3,5 +3,8 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "failwise.testing.guard_conformance", "failwise.testing.guard_upstream"
+    "failwise.testing.guard_conformance",
+    "failwise.testing.guard_upstream",
+    "failwise.testing.claim_conformance",
+    "failwise.testing.journal_conformance",
 )

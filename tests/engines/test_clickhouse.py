@@ -16,15 +16,14 @@ from urllib.parse import parse_qsl, urlparse
 import pytest
 
 pytest.importorskip("chdb", reason="chdb is not installed: pip install -e '.[engines]'")
-pytest.register_assert_rewrite("failwise.testing.journal_conformance")
 
-import failwise  # noqa: E402
-from failwise.cli.main import main  # noqa: E402
-from failwise.journal.journal import Journal  # noqa: E402
-from failwise.journal.reader import open_reader  # noqa: E402
-from failwise.testing import JournalConformance  # noqa: E402
-from failwise.testing.journal_samples import claim_of, good, many, recovered  # noqa: E402
-from failwise.vocabulary.errors import UsageError  # noqa: E402
+import failwise
+from failwise.cli.main import main
+from failwise.journal.journal import Journal
+from failwise.journal.reader import open_reader
+from failwise.testing import JournalConformance
+from failwise.testing.journal_samples import claim_of, good, many, recovered
+from failwise.vocabulary.errors import UsageError
 
 _numbers = itertools.count()
 

@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from journal_samples import OpenBorder, StandingClock
 
-pytest.register_assert_rewrite("failwise.testing.journal_conformance")
-
-from journal_samples import OpenBorder, StandingClock  # noqa: E402
-
-from failwise.journal.journal import Journal  # noqa: E402
+from failwise.journal.journal import Journal
 
 _numbers = itertools.count()
 

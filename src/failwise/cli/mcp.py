@@ -257,7 +257,6 @@ def _agreed(question: str) -> bool:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    _needs_mcp()
     from failwise.connect.proxy.statusfile import statuses
 
     lang = language(arguments.lang)

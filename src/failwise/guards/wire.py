@@ -174,7 +174,8 @@ def _options(url: str, connect: float) -> dict[str, Any]:
     scheme = url.partition("://")[0]
     if "://" not in url or scheme not in SCHEMES:
         known = ", ".join(f"{name}://" for name in SCHEMES)
-        raise UsageError(f"guards={place_of(url)!r}: write a URL that begins with one of {known}")
+        shown = place_of(url) if "://" in url else url.partition("@")[2] or url
+        raise UsageError(f"guards={shown!r}: write a URL that begins with one of {known}")
     try:
         from redis.connection import Connection, parse_url
         from redis.exceptions import RedisError

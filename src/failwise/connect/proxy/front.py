@@ -16,6 +16,7 @@ from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, T
 from failwise.connect.proxy import words
 from failwise.connect.proxy.calling import FrontCall, InputRequired, here
 from failwise.connect.proxy.hosts import Host, Hosts
+from failwise.connect.proxy.passing import PassedThrough
 from failwise.connect.proxy.questions import Questions
 from failwise.connect.proxy.settings import ProxySettings
 from failwise.connect.proxy.tools import shown_name, spec_of
@@ -33,9 +34,6 @@ logger = logging.getLogger("failwise")
 
 RECORD: Final = "dev.failwise/result"
 """The key in a result's ``_meta`` that holds the record: failure, attempts, repairs, declarations."""
-
-_MOST_LISTED: Final = 10_000
-_QUICK: Final = 5.0
 
 
 class _Entry:
@@ -65,8 +63,6 @@ class Proxy:
             for server in settings.servers
         ]
         self._tools: dict[str, _Entry] = {}
-        self._prompts: dict[str, tuple[Upstream, str]] = {}
-        self._resources: dict[str, Upstream] = {}
         self._trouble = Trouble(runtime)
         self._bus = InMemorySubscriptionBus()
         self._listening = ListenHandler(self._bus)
@@ -76,18 +72,19 @@ class Proxy:
         runtime.passthrough = (*runtime.passthrough, InputRequired)
         if runtime.confirm is None:
             runtime.confirm = _confirmed
+        passed = PassedThrough(self.upstreams, self._hosts, self._prefix, self._ready)
         self.server: Server[Any] = Server(
             "failwise",
             version=_version(),
             instructions=None,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
-            on_read_resource=self._read_resource,
-            on_list_prompts=self._list_prompts,
-            on_get_prompt=self._get_prompt,
-            on_completion=self._complete,
+            on_list_resources=passed.list_resources,
+            on_list_resource_templates=passed.list_templates,
+            on_read_resource=passed.read_resource,
+            on_list_prompts=passed.list_prompts,
+            on_get_prompt=passed.get_prompt,
+            on_completion=passed.complete,
             on_subscriptions_listen=self._listening,
         )
 
@@ -273,113 +270,6 @@ class Proxy:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    # What is passed through
-
-    async def _from_all(
-        self, method: str, capability: str, field: str
-    ) -> list[tuple[Upstream, Any]]:
-        """A list from every upstream that offers it; one that fails or is slow hides nobody else."""
-        await self._ready()
-
-        async def one(upstream: Upstream) -> list[tuple[Upstream, Any]]:
-            client = upstream.client
-            if client is None or getattr(client.server_capabilities, capability) is None:
-                return []
-            found: list[tuple[Upstream, Any]] = []
-            cursor: str | None = None
-            try:
-                async with asyncio.timeout(_QUICK):
-                    while True:
-                        page = await getattr(client.session, method)(
-                            params=types.PaginatedRequestParams(cursor=cursor)
-                        )
-                        found += [(upstream, item) for item in getattr(page, field)]
-                        cursor = page.next_cursor
-                        if cursor is None or len(found) >= _MOST_LISTED:
-                            return found
-            except (MCPError, TimeoutError) as error:
-                if not (isinstance(error, MCPError) and error.code == types.METHOD_NOT_FOUND):
-                    logger.warning("MCP server %s: %s: %s", upstream.name, method, error)
-                return found
-
-        lists = await asyncio.gather(*(one(upstream) for upstream in self.upstreams))
-        return [item for found in lists for item in found]
-
-    async def _list_resources(self, context: Any, params: Any) -> types.ListResourcesResult:
-        self._hosts.of(context)
-        found = await self._from_all("list_resources", "resources", "resources")
-        for upstream, item in found:
-            self._resources.setdefault(str(item.uri), upstream)
-        return types.ListResourcesResult(resources=[item for _, item in found])
-
-    async def _list_templates(self, context: Any, params: Any) -> types.ListResourceTemplatesResult:
-        found = await self._from_all("list_resource_templates", "resources", "resource_templates")
-        return types.ListResourceTemplatesResult(resource_templates=[item for _, item in found])
-
-    async def _read_resource(self, context: Any, params: types.ReadResourceRequestParams) -> Any:
-        uri = str(params.uri)
-        known = self._resources.get(uri)
-        candidates = [known] if known is not None else list(self.upstreams)
-        refusal: MCPError | None = None
-        for upstream in candidates:
-            client = upstream.client
-            if client is None or client.server_capabilities.resources is None:
-                continue
-            try:
-                return await client.session.read_resource(
-                    uri,
-                    input_responses=params.input_responses,
-                    request_state=params.request_state,
-                    allow_input_required=True,
-                )
-            except MCPError as error:
-                refusal = refusal or error
-        raise refusal or MCPError(types.INVALID_PARAMS, f"no server has the resource {uri}")
-
-    async def _list_prompts(self, context: Any, params: Any) -> types.ListPromptsResult:
-        self._hosts.of(context)
-        found = await self._from_all("list_prompts", "prompts", "prompts")
-        prompts = []
-        for upstream, item in found:
-            name = shown_name(self._prefix(upstream), item.name)
-            self._prompts[name] = upstream, item.name
-            prompts.append(item.model_copy(update={"name": name}))
-        return types.ListPromptsResult(prompts=prompts)
-
-    async def _get_prompt(self, context: Any, params: types.GetPromptRequestParams) -> Any:
-        if params.name not in self._prompts:
-            await self._list_prompts(context, None)
-        client, name = self._prompt(params.name)
-        return await client.session.get_prompt(
-            name,
-            params.arguments,
-            input_responses=params.input_responses,
-            request_state=params.request_state,
-            allow_input_required=True,
-        )
-
-    def _prompt(self, name: str) -> tuple[Any, str]:
-        upstream, own = self._prompts.get(name, (None, name))
-        client = upstream.client if upstream is not None else None
-        if client is None:
-            raise MCPError(types.INVALID_PARAMS, f"no server that is running has the prompt {name}")
-        return client, own
-
-    async def _complete(self, context: Any, params: types.CompleteRequestParams) -> Any:
-        reference = params.ref
-        if isinstance(reference, types.PromptReference):
-            client, name = self._prompt(reference.name)
-            reference = reference.model_copy(update={"name": name})
-        else:
-            owner = self._resources.get(str(reference.uri))
-            candidates = [owner] if owner is not None else self.upstreams
-            client = next((u.client for u in candidates if u.client is not None), None)
-            if client is None:
-                raise MCPError(types.INVALID_PARAMS, "no server that is running can complete this")
-        given = {params.argument.name: params.argument.value}
-        context_arguments = params.context.arguments if params.context is not None else None
-        return await client.session.complete(reference, given, context_arguments)
 
     # For people
 
