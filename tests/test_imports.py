@@ -84,6 +84,18 @@ def test_a_connection_loads_no_framework_before_it_is_used(module: str) -> None:
     assert loaded.isdisjoint(FRAMEWORKS), sorted(loaded & FRAMEWORKS)
 
 
+def test_public_packages_need_no_import_of_their_own() -> None:
+    """``import failwise`` is enough for what pages show, and what is not there is not made up."""
+    loaded = loaded_by(
+        "import failwise\n"
+        "assert callable(failwise.connect.httpx.transport) and failwise.faults and failwise.testing\n"
+        "for holder in (failwise, failwise.connect):\n"
+        "    assert not hasattr(holder, 'no_such_thing')"
+    )
+    assert "failwise.connect.httpx" in loaded
+    assert loaded.isdisjoint(FRAMEWORKS), sorted(loaded & FRAMEWORKS)
+
+
 def test_import_is_quick() -> None:
     """Under 60 ms of processor time (the best of several): other programs run beside this one."""
     program = (

@@ -113,8 +113,16 @@ __all__ = [
 ]
 
 
+_ROOMS = ("agent", "connect", "dashboard", "faults", "testing")
+"""Public packages below this one: ``failwise.connect.httpx`` needs no import of its own."""
+
+
 def __getattr__(name: str) -> Any:
     where = _WHERE.get(name)
+    if where is None and name in _ROOMS:
+        import importlib
+
+        return importlib.import_module(f"failwise.{name}")
     if where is None:
         raise AttributeError(f"module 'failwise' has no attribute {name!r}")
     import importlib
