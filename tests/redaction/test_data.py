@@ -154,3 +154,21 @@ def test_the_contract_of_the_command() -> None:
     assert answer({"id": 1, "text": "Authorization: Bearer abc"}) == {
         "text": "Authorization: Bearer ****"
     }
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["Bearer", "basic", "Authorization", "password", "api_key", "Bearer first-0a1b2c3d4e5f6789"],
+)
+def test_no_known_value_opens_a_door_for_others(value: str) -> None:
+    """A scheme, or a word by which secrets are recognised, is somebody's secret: others' stay hidden, and
+    what stands behind a scheme is hidden alone too."""
+    redactor = Redactor()
+    redactor.add_secret(value)
+    clean = redactor.text(
+        "Authorization: Bearer other-0a1b2c3d4e5f6789, password=other-hunter2, "
+        'api_key: "other-0a1b2c3d4e5f6789", Basic b3RoZXI6MGExYjJjM2Q0ZTVm; first-0a1b2c3d4e5f6789'
+    )
+    assert "other-" not in clean
+    assert "b3RoZXI6" not in clean
+    assert ("first-" in clean) == ("first-" not in value)

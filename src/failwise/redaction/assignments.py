@@ -43,6 +43,8 @@ _INSIDE = {
 _BARE = re.compile(r"[^\s\"'`<>&,;|)}\]\\，；。、]{1,8000}+")
 _QUERY_VALUE = re.compile(r"[^\s\"'`<>&#?;,)\]}\\]{1,8000}+")
 _LINE = re.compile(r"""(?:=\\{0,7}"[^"\r\n\\]{0,2000}+\\{0,7}"|[^\r\n"'`\\]){1,8000}+""")
+_NEXT_NAME = re.compile(r"[\w$.-]{1,64}\]?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}\Z", re.ASCII)
+"""A name with its separator at the end of what was read: the quoted value behind it is its own."""
 _LOOSE = ("key", "st", "auth", "session", "upn", "ticket")
 _NUMBER = re.compile(r"[\d +().xX*/-]{7,40}")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -141,6 +143,8 @@ def _value(
         if bare is None:
             return None
         end, value = bare.end(), bare[0]
+        if pattern is _LINE and (swallowed := _NEXT_NAME.search(value[-100:])):
+            end, value = end - len(swallowed[0]), value[: -len(swallowed[0])]
         in_query = in_query or text[end : end + 1] == "&"
     if not value:
         return None

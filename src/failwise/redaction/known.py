@@ -10,6 +10,15 @@ from failwise.redaction.checks import is_placeholder, is_secret
 from failwise.redaction.names import NameClass, classify_name
 
 SHORTEST_KNOWN = 6
+_SCHEMES = frozenset(
+    "basic bearer digest token key apikey api-key negotiate ntlm hoba mutual signature".split()
+)
+"""Words that stand before credentials (RFC 9110 §11.1 and the schemes in use beside it)."""
+_SIGNS = _SCHEMES | frozenset(
+    "password passwd passphrase secret api_key access_token refresh_token client_secret authorization"
+    " credential credentials cookie".split()
+)
+"""Words by which secrets are recognised. Taken out of a text, they would no longer give any away."""
 _SHORTEST_ENVIRONMENT = 8
 _SHORTEST_ENCODED = 8
 
@@ -58,8 +67,14 @@ class KnownValues:
         self._forms: tuple[str, ...] = ()
 
     def add(self, value: str) -> None:
-        """Add a value in all its forms; shorter than 6 characters is passed over."""
-        if len(value) < SHORTEST_KNOWN:
+        """Add a value in all its forms, without the scheme before it (``Bearer ...``).
+
+        Shorter than 6 characters is passed over, and so is a word by which secrets are recognised.
+        """
+        scheme, _, rest = value.strip().partition(" ")
+        if rest and scheme.lower() in _SCHEMES:
+            value = rest.strip()
+        if len(value) < SHORTEST_KNOWN or value.lower() in _SIGNS:
             return
         forms = set(self._forms).union(forms_of(value))
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))

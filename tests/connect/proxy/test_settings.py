@@ -106,6 +106,21 @@ def test_secrets_come_from_variables_and_commands(monkeypatch: pytest.MonkeyPatc
     shown = default().text("said hunter2-of-the-environment and hunter3-of-the-command")
     assert "hunter2" not in shown
     assert "hunter3" not in shown
+    filled(
+        {
+            "Authorization": {"value": "Bearer written-in-the-file-1"},
+            "X-Api-Key": {"value": "written-in-the-file-2"},
+            "GIT_AUTHOR_NAME": {"value": "Annabel Smithson"},
+        },
+        "shop",
+    )
+    shown = default().text(
+        "written-in-the-file-1, written-in-the-file-2 of Annabel Smithson; "
+        "said Authorization: Bearer 0a1b2c3d4e5f6789 and Bearer 0a1b2c3d4e5f6780"
+    )
+    assert "written-in" not in shown
+    assert "0a1b2c3d" not in shown, "a scheme that became a secret hides no token any more"
+    assert "Annabel Smithson" in shown
     with pytest.raises(ConfigurationError, match="MISSING_VARIABLE"):
         filled({"A": "${MISSING_VARIABLE}"}, "shop")
     with pytest.raises(ConfigurationError, match="ended with 1"):

@@ -21,7 +21,6 @@ from failwise.vocabulary.records import record
 _SIZE_LIMIT: Final = 1_000_000
 _SECRET_SECONDS: Final = 30.0
 _SECRET_LENGTH: Final = 100_000
-_SECRET_NAME: Final = re.compile(r"(?i)key|token|secret|passw|auth|cookie|credential")
 _VARIABLE: Final = re.compile(r"\$\{(\w{1,200})\}")
 
 _TOP: Final = ("lang", "notes", "hide_open", "start_wait", "result_limit", "policy", "journal")
@@ -288,7 +287,7 @@ def filled(templates: Mapping[str, Any] | None, server: str) -> dict[str, str]:
         literal = None if isinstance(template, str) else template.get("value")
         if literal is not None:
             value = str(literal)
-            hidden = value.split() if _SECRET_NAME.search(name) else []
+            hidden = _written_secrets(name, value)
         elif isinstance(template, str):
             secrets = _VARIABLE.findall(template)
             for variable in secrets:
@@ -298,16 +297,24 @@ def filled(templates: Mapping[str, Any] | None, server: str) -> dict[str, str]:
                     )
             value = _VARIABLE.sub(lambda match: os.environ[match[1]], template)
             hidden = [os.environ[variable] for variable in secrets]
-            if _SECRET_NAME.search(name):  # written in the file all the same
-                hidden += value.split()
+            hidden += _written_secrets(name, value)
         else:
             value = _said_by(template["command"], server, name)
             hidden = [value]
         for secret in hidden:
-            if len(secret) >= 6:
-                redactor.add_secret(secret)
+            redactor.add_secret(secret)
         found[name] = value
     return found
+
+
+def _written_secrets(name: str, value: str) -> list[str]:
+    """A secret that stands in the file all the same, told by its name."""
+    from failwise.redaction.known import environment_secrets
+    from failwise.redaction.names import NameClass, classify_name
+
+    if classify_name(name) in (NameClass.AUTHORIZATION, NameClass.COOKIE):
+        return [value]
+    return list(environment_secrets({name: value}))
 
 
 def _said_by(command: list[str], server: str, name: str) -> str:
