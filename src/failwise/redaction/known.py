@@ -11,12 +11,37 @@ from failwise.redaction.names import NameClass, classify_name
 
 SHORTEST_KNOWN = 6
 _SCHEMES = frozenset(
-    "basic bearer digest token key apikey api-key negotiate ntlm hoba mutual signature".split()
+    [
+        "basic",
+        "bearer",
+        "digest",
+        "token",
+        "key",
+        "apikey",
+        "api-key",
+        "negotiate",
+        "ntlm",
+        "hoba",
+        "mutual",
+        "signature",
+    ]
 )
 """Words that stand before credentials (RFC 9110 §11.1 and the schemes in use beside it)."""
 _SIGNS = _SCHEMES | frozenset(
-    "password passwd passphrase secret api_key access_token refresh_token client_secret authorization"
-    " credential credentials cookie".split()
+    [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "api_key",
+        "access_token",
+        "refresh_token",
+        "client_secret",
+        "authorization",
+        "credential",
+        "credentials",
+        "cookie",
+    ]
 )
 """Words by which secrets are recognised. Taken out of a text, they would no longer give any away."""
 _SHORTEST_ENVIRONMENT = 8
