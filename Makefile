@@ -45,8 +45,9 @@ setup: $(VENV)/.ready $(PROFILES)/compiled/index.json
 demo: setup
 	$(BIN)/failwise demo
 
+# A file's tests stay together: servers and databases are started once for them.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # Real exceptions of real packages. Their own warnings are theirs.
 $(CLIENTS)/.ready: pyproject.toml

@@ -1,4 +1,4 @@
-"""Computes the tables of docs/simulation.md again: `python scripts/simulation_page.py`, some minutes.
+"""Computes the tables of docs/simulation.md again: `python scripts/simulation_page.py [SCENARIO ...]`, some minutes.
 
 A table stands between two comments. The first says what is played, which policies, which columns:
 ``<!-- simulate SCENARIO | POLICY, ... | COLUMN, ... -->``, and the last ``<!-- end -->``.
@@ -73,6 +73,8 @@ def table(asked: Shown, outcomes: list[Outcome]) -> str:
 def main() -> None:
     text = PAGE.read_text("utf-8")
     for asked in shown(text):
+        if sys.argv[1:] and asked.source not in sys.argv[1:]:
+            continue
         began = time.process_time()
         made = table(asked, compare(asked.scenario, asked.policies))
         text = text.replace(f"{asked.mark}{asked.text}", f"{asked.mark}{made}")

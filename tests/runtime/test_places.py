@@ -224,7 +224,7 @@ def test_preload_fork_then_a_claim(tmp_path: Path) -> None:
             child = os.fork()
             if child == 0:
                 both(n)
-                print(f"child {n} done", flush=True)
+                print(f"child {n} done\\n", end="", flush=True)  # one write
                 sys.exit(0)
             children.append(child)
         both(4)

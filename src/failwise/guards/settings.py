@@ -33,10 +33,13 @@ class BreakerLimits:
     """When the circuit opens and for how long: see `defaults.toml` for each figure."""
 
     consecutive: int
+    chance: float
     lone_attempts: int
     ratio: float
     sample: int
     minimum: int
+    busy_sample: int
+    busy_seconds: float
     open_seconds: float
     open_limit: float
     memory: float
@@ -91,10 +94,13 @@ _RANGES: Mapping[str, Mapping[str, tuple[float, float, bool]]] = {
     },
     "breaker": {
         "consecutive": (1, 1_000_000, True),
+        "chance": (1e-12, 1, False),
         "lone_attempts": (1, 1_000_000, True),
         "ratio": (0.01, 1, False),
         "sample": (1, 1000, True),
         "minimum": (1, 1000, True),
+        "busy_sample": (1, 10_000, True),
+        "busy_seconds": (0.001, 3600, False),
         "open_seconds": (0.001, 86_400, False),
         "open_limit": (0.001, 86_400, False),
         "memory": (1, 86_400, False),

@@ -49,7 +49,7 @@ def rows(
 
 def _row(names: Names, reply: Sequence[bytes]) -> dict[str, Any]:
     text = [part.decode("ascii") for part in reply]
-    now, quota, held, opens, probe, probe_began, run, outcomes = text[:8]
+    now, quota, held, opens, probe, probe_began, run, weight, ill = text[:9]
     settings = names.settings
     circuit, wait = "closed", 0.0
     if opens:
@@ -62,14 +62,14 @@ def _row(names: Names, reply: Sequence[bytes]) -> dict[str, Any]:
         "circuit": circuit,
         "opens_in": wait,
         "failures_in_row": int(run or 0),
-        "failure_share": outcomes.count("1") / len(outcomes) if outcomes else 0.0,
+        "failure_share": float(ill) / float(weight) if float(weight or 0) else 0.0,
         "quota": int(quota) if quota else settings.retries.capacity,
         "quota_capacity": settings.retries.capacity,
         "cool_down": max(0.0, float(held) - float(now)) if held else 0.0,
-        "in_flight": int(text[8]),
+        "in_flight": int(text[9]),
         "limit": settings.concurrency,
-        "waiting": int(text[10]),
-        "retrying": int(text[9]),
+        "waiting": int(text[11]),
+        "retrying": int(text[10]),
     }
 
 

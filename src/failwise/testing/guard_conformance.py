@@ -12,6 +12,7 @@ Each test makes guards of its own, on a clock that moves only when told. A backe
 once or with a future; `statistics()` must come after all that was asked before it.
 """
 
+import zlib
 from concurrent.futures import Future
 
 from failwise.guards import GuardSettings, default_settings, parse_settings
@@ -195,7 +196,45 @@ class GuardConformance:
         outcomes = 0
         while isinstance(shop.call(RESET if outcomes % 2 else None), Admitted):
             outcomes += 1
+            shop.clock.now += 10
         assert outcomes == 10
+
+    def test_where_outcomes_come_fast_half_of_a_hundred_opens(self) -> None:
+        """Half of ten within a second comes by chance; half of a hundred does not."""
+        shop = self.upstream()
+        outcomes = 0
+        while isinstance(shop.call(RESET if outcomes % 2 else None), Admitted):
+            outcomes += 1
+            shop.clock.now += 0.1
+        assert outcomes == 100
+
+    def test_a_busy_upstream_that_fails_in_part_keeps_its_circuit_closed(self) -> None:
+        """A third of many requests fails for minutes: rows of five come by chance, and open nothing.
+
+        When all of them fail it is known at once: a row need not be longer than chance makes it.
+        """
+        shop = self.upstream()
+        longest = row = 0
+        for number in range(1500):
+            failed = zlib.crc32(b"%d" % number) % 3 == 0
+            row = row + 1 if failed else 0
+            longest = max(longest, row)
+            assert isinstance(shop.call(RESET if failed else None), Admitted)
+            shop.clock.now += 0.1
+        assert longest >= 5
+        outcomes = 0
+        while isinstance(shop.call(RESET), Admitted):
+            outcomes += 1
+        assert 5 < outcomes <= 20
+
+    def test_a_healthy_busy_upstream_that_goes_down_opens_at_five(self) -> None:
+        """Where nothing failed before, a row of five is no chance."""
+        shop = self.upstream()
+        for _ in range(150):
+            shop.call()
+            shop.clock.now += 0.01
+        shop.open_circuit()
+        assert shop.row()["failures_in_row"] == 5
 
     def test_one_bad_call_a_day_is_no_trend(self) -> None:
         """Outcomes before a long silence are forgotten."""

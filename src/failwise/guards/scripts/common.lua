@@ -10,7 +10,7 @@
 -- Times are stored as text with microseconds; an empty text means "not set".
 
 local LOAD, OWNERS, QUEUE, KEY = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local TOLERANCE = 0.001
+local TOLERANCE, FADED = 0.001, 0.1
 local now, owner = tonumber(ARGV[1]), ARGV[2]
 if not now then
   local time = redis.call('TIME')
@@ -18,8 +18,9 @@ if not now then
 end
 
 local capacity, success_gain, floor, first_share, success_share, window, parallel_share,
-  parallel_floor, consecutive, lone_attempts, ratio, sample, minimum, open_seconds, open_limit,
-  memory, cool_down_limit, limit, may_wait, lease, keep = struct.unpack('<' .. string.rep('d', 21), ARGV[3])
+  parallel_floor, consecutive, chance, lone_attempts, ratio, sample, minimum, busy_sample,
+  busy_seconds, open_seconds, open_limit, memory, cool_down_limit, limit, may_wait, lease, keep =
+  struct.unpack('<' .. string.rep('d', 24), ARGV[3])
 
 local function text(seconds) return string.format('%.6f', seconds) end
 local function whole(value) return tonumber(value) or 0 end

@@ -18,13 +18,14 @@ if slot and whole(load[3]) > 0 then
 end
 
 local key = redis.call('HMGET', KEY, 'quota', 'held_until', 'open_until', 'probe', 'openings',
-  'closed_at', 'heard', 'outcomes', 'run', 'firsts')
+  'closed_at', 'heard', 'run', 'firsts', 'needed', 'count', 'began', 'weight', 'ill')
 local quota = tonumber(key[1]) or capacity
 local held_until, open_until = tonumber(key[2]), tonumber(key[3])
-local openings, outcomes = whole(key[5]), key[8] or ''
-local run, firsts = whole(key[9]), whole(key[10])
+local openings, heard = whole(key[5]), tonumber(key[7])
+local run, firsts, needed = whole(key[8]), whole(key[9]), whole(key[10])
+local count, began, weight, ill = whole(key[11]), whole(key[12]), whole(key[13]), whole(key[14])
 local mine = probe ~= '' and probe == key[4]
-local clean = run == 0 and #outcomes == sample and not string.find(outcomes, '1', 1, true)
+local clean = run == 0 and count >= busy_sample and ill == 0
 
 local function give_back(amount)
   if quota < capacity and amount > 0 then
@@ -38,8 +39,8 @@ end
 
 local function close()
   open_until = nil
-  redis.call('HSET', KEY, 'open_until', '', 'probe', '', 'closed_at', text(now), 'outcomes', '',
-    'run', 0, 'firsts', 0)
+  redis.call('HSET', KEY, 'open_until', '', 'probe', '', 'closed_at', text(now), 'run', 0,
+    'firsts', 0, 'count', 0, 'weight', 0, 'ill', 0)
 end
 
 local function open()
@@ -50,13 +51,27 @@ end
 
 -- After a long silence the old outcomes say nothing about today.
 local function listen()
-  local heard = tonumber(key[7])
-  if heard and now - heard > memory and not clean then outcomes, run, firsts = '', 0, 0 end
+  if heard and now - heard > memory and not clean then
+    run, firsts, count, weight, ill = 0, 0, 0, 0, 0
+  end
 end
 
+-- Each outcome counts 1 and fades with the next: see breaker.py for what is judged by them.
 local function note(outcome)
-  outcomes = string.sub(outcomes .. outcome, -sample)
-  redis.call('HSET', KEY, 'heard', text(now), 'outcomes', outcomes, 'run', run, 'firsts', firsts)
+  local fade = count > 0 and math.exp((heard - now) / busy_seconds) or 0
+  fade = math.min(math.max(fade, 1 - 1 / sample), 1 - 1 / math.max(sample, busy_sample))
+  weight, ill = weight * fade + 1, ill * fade + outcome
+  if count == 0 then began = now end
+  count = count + 1
+  if outcome == 0 and ill < FADED and count >= busy_sample then ill = 0 end
+  redis.call('HSET', KEY, 'heard', text(now), 'run', run, 'firsts', firsts, 'needed', needed,
+    'count', count, 'began', text(began), 'weight', text(weight), 'ill', text(ill))
+end
+
+local function more_than_chance()
+  local usual = ill / (weight + minimum)
+  if usual == 0 then return consecutive end
+  return math.max(consecutive, math.ceil(math.log(chance) / math.log(usual)))
 end
 
 if meaning == 'unsent' then
@@ -76,7 +91,7 @@ elseif meaning == 'good' then
   elseif not clean then
     listen()
     run, firsts = 0, 0
-    note('0')
+    note(0)
   end
 elseif meaning == 'ill' then
   local calls = whole(load[5]) > 0 and whole(load[6]) or 0
@@ -86,12 +101,13 @@ elseif meaning == 'ill' then
     if mine then open() end
   else
     listen()
+    if run == 0 or needed == 0 then needed = more_than_chance() end
     run = run + 1
     if attempt <= 1 then firsts = firsts + 1 end
-    note('1')
-    local _, failed = string.gsub(outcomes, '1', '')
-    local in_a_row = run >= consecutive and (firsts >= 2 or run >= lone_attempts)
-    if in_a_row or (#outcomes >= minimum and failed / #outcomes >= ratio) then
+    note(1)
+    local in_a_row = run >= needed and (firsts >= 2 or run >= lone_attempts)
+    local full = count >= minimum and (count >= busy_sample or now - began >= busy_seconds)
+    if in_a_row or (full and ill / weight >= ratio) then
       local closed_at = tonumber(key[6])
       if closed_at and now - closed_at > open_limit then openings = 0 end
       open()
