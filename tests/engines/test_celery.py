@@ -27,6 +27,7 @@ pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
+VISIBILITY = 3
 
 
 class Workers:
@@ -233,7 +234,7 @@ def test_a_whole_worker_killed(
     upstream.route("POST", "/ask/lost", Fault.effect("lost", Fault.json({"id": 1}, delay=2)))
     slow = Fault.status(429, headers={"Retry-After": "8"})
     upstream.route("POST", "/ask/patient", [slow, Fault.effect("patient", Fault.json({"id": 2}))])
-    workers = Workers(broker, upstream.url(), tmp_path, 3)
+    workers = Workers(broker, upstream.url(), tmp_path, VISIBILITY)
     try:
         first = workers.start()
         waiting = workers.send("failwise.ask", name="patient")
@@ -241,6 +242,9 @@ def test_a_whole_worker_killed(
         lost = workers.send("failwise.ask", name="lost")
         _until(lambda: upstream.count("/ask/lost") == 1)
         workers.slay(first)
+        # A worker asks for lost messages when it starts, then only about every 100 s.
+        visible = time.monotonic() + VISIBILITY + 0.5
+        _until(lambda: time.monotonic() > visible)
         workers.start()
         result = workers.result(lost)
         assert result.failure is not None
