@@ -9,6 +9,8 @@ BROWSER ?= .venv-browser
 FRAMEWORKS ?= .venv-frameworks
 BIN := $(VENV)/bin
 PROFILES := src/failwise/profiles
+# A file's tests stay together: servers and databases are started once for them.
+PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
 
 .PHONY: help setup demo test clients engines servers browser frameworks check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
 
@@ -45,9 +47,8 @@ setup: $(VENV)/.ready $(PROFILES)/compiled/index.json
 demo: setup
 	$(BIN)/failwise demo
 
-# A file's tests stay together: servers and databases are started once for them.
 test: setup
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest $(PARALLEL)
 
 # Real exceptions of real packages. Their own warnings are theirs.
 $(CLIENTS)/.ready: pyproject.toml
@@ -56,7 +57,7 @@ $(CLIENTS)/.ready: pyproject.toml
 	@touch $@
 
 clients: setup $(CLIENTS)/.ready
-	$(CLIENTS)/bin/python -m pytest tests/clients -W default
+	$(CLIENTS)/bin/python -m pytest tests/clients -W default $(PARALLEL)
 
 # Real engines, brokers and databases, in processes of their own that are killed on the way.
 $(ENGINES)/.ready: pyproject.toml
@@ -65,7 +66,7 @@ $(ENGINES)/.ready: pyproject.toml
 	@touch $@
 
 engines: setup $(ENGINES)/.ready
-	$(ENGINES)/bin/python -m pytest tests/engines -W default
+	$(ENGINES)/bin/python -m pytest tests/engines -W default $(PARALLEL)
 
 # Real agent frameworks, with a scripted model behind them.
 $(FRAMEWORKS)/.ready: pyproject.toml
