@@ -42,6 +42,7 @@ TARGET: Final = ROOT / "src/failwise/classify/rules/confidence.toml"
 DATA: Final = (
     ROOT.parent / "shared/cases/failures.jsonl",
     ROOT / "tests/classify/heldout.jsonl",
+    ROOT / "tests/classify/heldout3.jsonl",
 )
 """The labelled cases that the committed file was measured on."""
 WEIGHT: Final = 5

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import failwise
 from failwise.classify import Classifier
-from failwise.classify.linear import fault
 from failwise.classify.own import OwnRules, read
 from failwise.classify.text import TEXT_LIMIT
 from failwise.evidence import from_exception, from_text, from_value
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Effect
+from failwise.vocabulary.linear import fault
 
 GOOD = """\
 origin = "the warehouse, as it words it"

@@ -21,7 +21,7 @@ from failwise.classify import fingerprint, violations
 from failwise.evidence.forms import forms
 from failwise.evidence.named import segments
 from failwise.evidence.waits import phrases
-from failwise.profiles import Profiles
+from failwise.profiles import build
 from failwise.redaction.rules import built_in_rules
 from failwise.vocabulary.needs import required
 
@@ -67,14 +67,11 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     found.update(_found("fingerprint", [pattern for pattern, _ in fingerprint._rules()]))
     found.update(_found("violations", [form.pattern for _, form in violations._forms()]))
     found.update({f"redaction {rule.id}": rule.pattern for rule in built_in_rules()})
-    library = Profiles.default()
-    for name in library.names():
-        profile = library.get(name)
-        assert profile is not None
-        for row in profile.entries:
-            match = getattr(row, "match", None)
-            if match is not None:
-                found[f"profile {name} {row.code}"] = re.compile(match)
+    for file in sorted((Path(failwise.profiles.__file__).parent / "data").glob("*.yaml")):
+        data, _ = build.load(file.read_text("utf-8"))
+        for path, text in build.expressions(data):
+            place = ".".join(map(str, path))
+            found[f"profile {file.stem} {place}"] = re.compile(text)
     return found
 
 

@@ -139,3 +139,23 @@ def test_a_word_is_a_text_unless_a_journal_is_named(
     assert (ended.code, "no call 'call_9'" in ended.err) == (2, True)
     ended = failwise("explain", "a text with words", "--journal", str(journal))
     assert ended.code == 2
+
+
+def test_an_id_that_no_journal_has(
+    failwise: Failwise, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is plainly the id of a call is no text: where no journal has it, that is said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FAILWISE_JOURNAL", raising=False)
+    for name in ("call_99", "toolu_01AbCdEf", "#12", "1b4e28ba-2fa1-41d2-883f-0016d3cca427"):
+        ended = failwise("explain", name)
+        assert ended.code == 2, name
+        assert "no journal here" in ended.err
+        assert "--journal" in ended.err
+    monkeypatch.setenv("FAILWISE_JOURNAL", str(journal))
+    ended = failwise("explain", "call_99")
+    assert ended.code == 2
+    assert "has no call 'call_99'" in ended.err
+    assert failwise("explain", "timeout").code == 0
+    (tmp_path / "call_99").write_text("connection refused", "utf-8")
+    assert failwise("explain", "call_99").code == 0

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -169,3 +170,41 @@ def test_each_answer_comes_before_the_next_question() -> None:
         process.stdin.close()
         assert json.loads(process.stdout.readline())["category"] == "success"
         assert process.wait(30) == 0
+
+
+RULES = """\
+origin = "the warehouse's manual"
+
+[[rules]]
+id = "warehouse.limbo"
+need = ["in limbo"]
+code = "business.conflict"
+example = "Widget 7 is in limbo"
+counter = "Widget 7 is in stock"
+"""
+
+
+def test_classify_with_rules_of_ones_own(failwise: Failwise, tmp_path: Path) -> None:
+    """A line that is fine by our rules and a failure by the user's: in each way of asking."""
+    rules, log = tmp_path / "rules.toml", tmp_path / "app.log"
+    rules.write_text(RULES, "utf-8")
+    log.write_text("Widget 7 is in stock\nWidget 8 is in limbo\n", "utf-8")
+    case = {"id": 1, "kind": "text", "input": {"text": "Widget 8 is in limbo"}}
+    cases = tmp_path / "cases.jsonl"
+    cases.write_text(json.dumps(case), "utf-8")
+    for own in ((), ("--rules", str(rules))):
+        code = "business.conflict" if own else None
+        one = json.loads(failwise("classify", "Widget 8 is in limbo", "--json", *own).out)
+        assert one["code"] == code
+        each = failwise("classify", "--lines", str(log), "--json", *own).out.splitlines()
+        assert [json.loads(line)["line"] for line in each] == ([2] if own else [])
+        assert json.loads(failwise("classify", "--jsonl", str(cases), *own).out)["code"] == code
+
+
+def test_a_file_of_rules_that_is_wrong(failwise: Failwise, tmp_path: Path) -> None:
+    """Refused with file and line before anything is read."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text(RULES.replace("business.conflict", "business.nonsense"), "utf-8")
+    ended = failwise("classify", "fine", "--rules", str(rules))
+    assert ended.code == 2
+    assert f"{rules}:3" in ended.err

@@ -95,7 +95,7 @@ def test_clusters_of_a_log() -> None:
     found = clustered("\n".join(lines))
     assert (found.entries, found.failures) == (85, 35)
     relation, login = found.clusters
-    assert (relation.count, relation.code) == (30, "business.not_found")
+    assert (relation.count, relation.code) == (30, "invalid_request.parameter")
     assert relation.share == pytest.approx(30 / 35)
     assert relation.hours[9] == 30
     assert (relation.first, relation.last) == (1796029200.0, 1796030940.0)

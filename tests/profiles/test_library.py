@@ -183,6 +183,7 @@ def test_the_shared_library_is_not_added_to() -> None:
         ("[reason]", '["1nope"]', 12, "not a locator"),
         ("[reason]", '["text:(a+)+b"]', 12, "repeats a repetition"),
         ("[reason]", '["text:' + "a" * 600 + '"]', 12, "longer than"),
+        ("seat_taken, http", 'seat_taken, match: "(a|a){1,60}b", http', 15, "hostile text"),
         ("name: The shop", "name: [", 5, "YAML"),
         ("kind: api", "kind: api\nkind: api", 5, "twice"),
         ("  - {at: ok, equals: [true]}", "  - &a {at: ok, equals: [true]}\n  - *a", 10, "aliases"),

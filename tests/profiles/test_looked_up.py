@@ -29,6 +29,15 @@ ANSWERS: list[tuple[str, int, dict[str, str], Any, str, float | None]] = [
     ("ecs.aliyuncs.com", 403, {}, {"Code": "LastTokenProcessing", "Message": "The last token request is processing."}, "business.pending", None),
     ("api.openai.com", 429, {}, {"error": {"code": "project_spend_limit_exceeded", "type": "insufficient_quota", "message": "limit"}}, "business.quota_exhausted", None),
     ("graph.microsoft.com", 404, {}, {"error": {"code": "MailboxNotEnabledForRESTAPI", "message": "REST API is not yet supported for this mailbox."}}, "invalid_request.parameter", None),
+    ("api.telegram.org", 404, {}, {"ok": False, "error_code": 404, "description": "Not Found: method not found"}, "invalid_request.endpoint_not_found", None),
+    ("api.telegram.org", 403, {}, {"ok": False, "error_code": 403, "description": "Forbidden: bot is not a member of the channel chat"}, "business.refused", None),
+    ("api.telegram.org", 429, {}, {"ok": False, "error_code": 429, "description": "Too Many Requests: retry after 34", "parameters": {"retry_after": 34}}, "rate_limit.requests", 34),
+    ("api.map.baidu.com", 200, {}, {"status": 4, "message": "配额校验失败"}, "business.quota_exhausted", None),
+    ("qyapi.weixin.qq.com", 200, {}, {"errcode": 81013, "errmsg": "user & party & tag all invalid"}, "invalid_request.parameter", None),
+    ("qyapi.weixin.qq.com", 200, {}, {"errcode": 84074, "errmsg": "no external contact permission"}, "auth.forbidden", None),
+    ("api.mch.weixin.qq.com", 429, {}, {"code": "RATELIMIT_EXCEEDED", "message": "频率超限"}, "rate_limit.requests", None),
+    ("verify.twilio.com", 400, {}, {"code": 60200, "message": "Invalid parameter: To", "status": 400}, "invalid_request.parameter", None),
+    ("a-service.example", 503, {"content-type": "application/problem+json", "retry-after": "5"}, {"type": "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "title": "Temporary Reduced Capacity", "status": 503}, "server.overloaded", 5),
     ("a-django-site.example", 429, {}, {"detail": "Request was throttled. Expected available in 37 seconds."}, "rate_limit.requests", 37),
 ]  # fmt: skip
 

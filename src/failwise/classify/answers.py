@@ -6,15 +6,19 @@ from failwise.classify import texts
 from failwise.classify.case import Case, Judgement
 from failwise.classify.finding import PHRASE, Finding, strongest
 from failwise.classify.markup import is_html, stream_shape
-from failwise.classify.selection import refuse, split
+from failwise.classify.selection import refuse, split, status_finding
 from failwise.classify.shape import Shape, parsed
 from failwise.classify.shapes import recognise
+from failwise.classify.text import stems
 from failwise.classify.told import judge_text
 from failwise.classify.verdicts import partial, problem_finding, redirect_finding, shape_finding
+from failwise.evidence.texts import status_in
+from failwise.vocabulary.kinds import Effect
 from failwise.vocabulary.records import Unset
 
 _FAILED_ALONE: Final = 65
-_ANSWERS: Final = frozenset({"auth", "rate_limit", "business", "invalid_request"})
+_CLEARER: Final = 82
+_ANSWERS: Final = frozenset({"auth", "rate_limit", "business", "invalid_request", "network"})
 """What a service may mean by a `500` that it wrote into the body of a 200."""
 _NOT_A_BODY: Final = (Unset, str, int, float, type(None))
 
@@ -82,6 +86,14 @@ def _failed_body(case: Case, shape: Shape | None, told: bool | None) -> Judgemen
     case.spoke += [*rows, *findings]
     best = strongest(findings)
     row = strongest(rows)
+    if (
+        row is not None
+        and (row.code == "business.refused" or row.rule.endswith("*"))
+        and best is not None
+        and best.strength >= _CLEARER
+        and best.code != row.code
+    ):
+        row = None  # a row for "anything else" knows less than the words beside it
     if row is not None and (
         told is False
         or best is None
@@ -91,12 +103,23 @@ def _failed_body(case: Case, shape: Shape | None, told: bool | None) -> Judgemen
         return case.over(row, "the provider's table")
     generic = shape is not None and shape.status == 500 and shape.name != "S14"
     if generic and best is not None and best.strength >= PHRASE and best.category in _ANSWERS:
+        if best.category == "network":
+            best.effect = Effect.UNKNOWN  # of a hop behind the one that answered
         return case.over(best, "the text of a body whose 500 stands for any failure")
     if shape is not None and shape.status is not None and 400 <= shape.status <= 599:
         winner, why = split(case.evidence, shape.status, findings, detailed=True)
         return case.over(winner, f"{why}, told in the body")
     if best is not None and best.strength >= PHRASE:
         return case.over(best, "the text of a body that failed")
+    told_status = status_in(shape.message) if shape is not None and shape.message else None
+    if told_status is not None and told_status >= 400:
+        found = status_finding(case.evidence, told_status, detailed=True)
+        case.spoke.append(found)
+        return case.over(found, "a status told in the message")
+    rough = strongest(stems(case.answer_words()))
+    if rough is not None and (best is None or best.category != "server"):
+        case.spoke.append(rough)
+        return case.over(rough, "what a body that failed is roughly about")
     if shape is not None:
         refusal = shape_finding(shape)
         if best is not None and best.category == "server" and best.strength > refusal.strength:

@@ -1,5 +1,6 @@
 """Shapes with lists: errors by field, validation lists, and batches of which some parts failed."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -92,6 +93,8 @@ def batch(root: Body, status: int | None) -> Shape | None:
     """S21: some parts of a batch failed."""
     if is_bad(status):
         return None
+    if _PART_NAMES.isdisjoint(root):
+        return _counted(root)
     items = root.get("items")
     if root.get("errors") is True and isinstance(items, list):
         flat = [
@@ -99,14 +102,15 @@ def batch(root: Body, status: int | None) -> Shape | None:
             for item in items
         ]
         return _parts("S21", flat)
-    for name in ("responses", "results", "Results", "multistatus", "items"):
+    for name in _LISTED_NAMES:
         listed = root.get(name)
         if (
             isinstance(listed, list)
             and listed
             and all(isinstance(item, MAPPING) for item in listed[:50])
         ):
-            shape = _parts("S21", listed, told_apart=status == _MULTI_STATUS)
+            told_apart = status == _MULTI_STATUS or (name in _OUTCOME_LISTS and _outcomes(listed))
+            shape = _parts("S21", listed, told_apart=told_apart)
             if shape is not None:
                 return shape
     beside = any(isinstance(root.get(name), list) for name in _DONE_NAMES)
@@ -121,13 +125,53 @@ def batch(root: Body, status: int | None) -> Shape | None:
                 message_of(first) or name,
                 parts=list(left),
             )
-    for name in ("FailedRecordCount", "FailedEntryCount", "failedRecordCount"):
+    counted = _counted(root)
+    if counted is not None:
+        return counted
+    for name in _COUNT_NAMES:
         count = root.get(name)
         if isinstance(count, int) and not isinstance(count, bool) and count > 0:
             return Shape("S21", True, None, f"{name}: {count}", parts=[count])
-    for name in ("invaliduser", "invalidparty", "invalid_user_list", "failed_recipients"):
+    for name in _ADDRESSEE_NAMES:
         if root.get(name) and good_code(root.get("errcode", 0)):
             return Shape("S21", True, name, f"{name}: {str(root[name])[:80]}", parts=[root[name]])
+    return None
+
+
+_COUNTS: Final = re.compile(
+    r"(?:(fail|failed|failures?|errors?|invalid|rejected|失败)|(success|succeeded|ok|sent|created|成功))(?:_?(?:count|num|total|size|cnt)|数|数量|条数|笔数)?",
+    re.IGNORECASE,
+)
+_LISTS: Final = re.compile(
+    r"(?:fail|failed|failure|error|invalid|rejected|失败)_?(?:list|items|records|details?|rows|data|ids|列表|明细|记录)",
+    re.IGNORECASE,
+)
+_ENVELOPED: Final = ("data", "result", "Data", "Result", "body")
+
+
+def _counted(root: Body) -> Shape | None:
+    """S21: counts of both ends, and a list of what failed: the report of this very call. Counts
+    alone are data, such as those of a job that was looked at."""
+    for source in (root, root.get("_shards"), *(root.get(name) for name in _ENVELOPED)):
+        if source is None or not isinstance(source, MAPPING) or len(source) > 40:
+            continue
+        if list not in map(type, source.values()):
+            continue  # as most bodies have none
+        failed = succeeded = 0
+        listed: list[Any] = []
+        for name, value in source.items():
+            if not isinstance(name, str):
+                continue
+            count = _COUNTS.fullmatch(name)
+            if count is not None and isinstance(value, int) and not isinstance(value, bool):
+                failed, succeeded = (value, succeeded) if count[1] else (failed, value)
+            elif isinstance(value, list) and value and _LISTS.fullmatch(name):
+                listed = value
+        if failed > 0 and listed:
+            first = listed[0] if isinstance(listed[0], MAPPING) else {}
+            parts = listed[:20] if succeeded else []
+            message = message_of(first) or message_of(root) or f"{failed} failed"
+            return Shape("S21", True, first_text(first, CODE_NAMES), message, parts=parts)
     return None
 
 
@@ -143,7 +187,10 @@ def lines_shape(text: str) -> Shape | None:
             part = json.loads(line)
         except (ValueError, RecursionError):
             break  # the last one may be cut off
-        if not isinstance(part, dict) or not isinstance(part.get("success", part.get("ok")), bool):
+        if not isinstance(part, dict) or not (
+            isinstance(part.get("success", part.get("ok")), bool)
+            or ("id" in part and ("response" in part or isinstance(part.get("error"), MAPPING)))
+        ):
             return None  # lines of something else: a log that was read, for example
         parts.append(part)
     return _parts("S21", parts) if len(parts) > 1 else None
@@ -162,6 +209,14 @@ _LEFT_NAMES: Final = (
     "FailedEntries",
     "BatchItemFailures",
     "batchItemFailures",
+)
+_LISTED_NAMES: Final = ("responses", "results", "Results", "multistatus", "items")
+_COUNT_NAMES: Final = ("FailedRecordCount", "FailedEntryCount", "failedRecordCount")
+_ADDRESSEE_NAMES: Final = (
+    "invaliduser", "invalidparty", "invalid_user_list", "failed_recipients",
+)  # fmt: skip
+_PART_NAMES: Final = frozenset(
+    {*_LISTED_NAMES, *_LEFT_NAMES, "failed", *_COUNT_NAMES, *_ADDRESSEE_NAMES}
 )
 _PARTS_LIMIT: Final = 1_000
 _FAILED_WORDS: Final = frozenset({"failed", "failure", "error", "aborted", "rejected"})
@@ -188,6 +243,23 @@ def _parts(name: str, items: list[Any], *, told_apart: bool = False) -> Shape | 
     if len(failed) == len(items):
         return Shape(name, True, code, message, status=own if isinstance(own, int) else None)
     return Shape(name, True, code, message, parts=[dict(item) for item in failed[:20]])
+
+
+_OUTCOME_LISTS: Final = frozenset({"responses", "results", "Results"})
+_OUTCOME_WORDS: Final = frozenset(
+    {"ok", "success", "succeeded", "error", "created", "updated", "accepted", "rejected", "sent"}
+)  # a job's state is another: failed, running, completed
+
+
+def _outcomes(items: list[Any]) -> bool:
+    """Does every item say how its part of the call ended, and each that did not end well why?"""
+    for item in items[:_PARTS_LIMIT]:
+        word = item.get("status", item.get("result"))
+        if not isinstance(word, str) or word.lower() not in _OUTCOME_WORDS:
+            return False
+        if word.lower() in _FAILED_WORDS and not (item.get("error") or message_of(item)):
+            return False
+    return True
 
 
 def _says_failed(item: Body) -> bool:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from failwise.classify.own import OwnRules
     from failwise.profiles.library import Profiles
 
+REFRESHED: Final = frozenset({"auth.invalid_credential", "auth.credential_expired"})
+"""What a new credential cures: a signature that does not fit, or a missing right, it does not."""
 _PROVIDER_CODE_LIMIT: Final = 120
 _SPOKE: Final = 8
 """Rules that spoke, kept with a failure; the trail on demand has all of them."""
@@ -212,7 +214,7 @@ def _fix_by(finding: Finding, code: str) -> FixBy:
     match finding.advice:
         case Action.ASK_USER if finding.category in ("business",):
             return FixBy.USER
-        case Action.REFRESH_CREDENTIAL:
+        case Action.REFRESH_CREDENTIAL if code in REFRESHED:
             return FixBy.RUNTIME
         case Action.REPAIR_ARGUMENTS:
             return FixBy.MODEL

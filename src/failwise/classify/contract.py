@@ -1,17 +1,20 @@
 """The JSON lines contract of classification: one case in, one verdict out."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from failwise.classify.classifier import Classifier
+from failwise.classify.classifier import REFRESHED, Classifier
 from failwise.classify.gate import plainly_fine
 from failwise.evidence import Evidence, from_response, from_text, from_value
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Action, Category, FixBy
 
-_CLASSIFIER: Final = Classifier()
+if TYPE_CHECKING:
+    from failwise.classify.own import OwnRules
+
 _FIXED_BY_ARGUMENTS: Final = frozenset(
     {
         "invalid_request.parameter",
@@ -36,34 +39,59 @@ class RecordedAnswer:
     extensions: dict[str, Any] = field(default_factory=dict)
 
 
+class Contract:
+    """Answers case after case; `rules` are the user's own."""
+
+    def __init__(self, rules: "OwnRules | None" = None) -> None:
+        self.classifier = Classifier(rules=rules)
+        self._rules = rules
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def answer(self, case: Mapping[str, Any]) -> dict[str, Any]:
+        """The verdict on one case: ``{"id", "kind", "input"}`` with kind ``text``, ``http`` or
+        ``tool_result``.
+
+        Gives id, category (``success`` included), retry (`retry_verdict`), effect (null for a success),
+        retry_after_s, fix_by, code, rule, confidence. Raises `UsageError` for another kind.
+        """
+        kind, given = case["kind"], case["input"]
+        if kind == "text":
+            return {"id": case.get("id"), **self._of_text(given["text"])}
+        failure = self.classifier.classify(evidence_of(kind, given))
+        return {"id": case.get("id"), **_verdict(failure)}
+
+    def failure(self, text: str) -> Failure | None:
+        """The failure that a log line tells of. Most are fine, which a glance shows."""
+        if plainly_fine(text) and (self._rules is None or self._rules.verdict(text, None) is None):
+            return None
+        return self.classifier.classify(from_text(text))
+
+    def _of_text(self, text: str) -> dict[str, Any]:
+        """The verdict on a log line; some come again and again."""
+        verdict = self._known.get(text)
+        if verdict is None:
+            failure = self.failure(text)
+            if failure is None:
+                return _SUCCESS
+            verdict = _verdict(failure)
+            # A wait may be counted from now: that is not to be remembered.
+            if len(text) <= _KNOWN_LENGTH and verdict["retry_after_s"] is None:
+                if len(self._known) >= _KNOWN_LIMIT:
+                    self._known.clear()
+                self._known[text] = verdict
+        return verdict
+
+
+@functools.cache
+def _shared() -> Contract:
+    return Contract()
+
+
 def answer(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict on one case: ``{"id", "kind", "input"}`` with kind ``text``, ``http`` or ``tool_result``.
-
-    Gives id, category (``success`` included), retry (`retry_verdict`), effect (null for a success),
-    retry_after_s, fix_by, code, rule, confidence. Raises `UsageError` for another kind.
-    """
-    kind, given = case["kind"], case["input"]
-    if kind == "text":
-        return {"id": case.get("id"), **_text_verdict(given["text"])}
-    return {"id": case.get("id"), **_verdict(_CLASSIFIER.classify(evidence_of(kind, given)))}
+    """`Contract.answer`, with the package's rules alone."""
+    return _shared().answer(case)
 
 
-def _text_verdict(text: str) -> dict[str, Any]:
-    """The verdict on a log line. Most are fine, and some come again and again."""
-    if plainly_fine(text):
-        return _SUCCESS
-    verdict = _KNOWN.get(text)
-    if verdict is None:
-        verdict = _verdict(_CLASSIFIER.classify(from_text(text)))
-        # A wait may be counted from now: that is not to be remembered.
-        if len(text) <= _KNOWN_LENGTH and verdict["retry_after_s"] is None:
-            if len(_KNOWN) >= _KNOWN_LIMIT:
-                _KNOWN.clear()
-            _KNOWN[text] = verdict
-    return verdict
-
-
-_KNOWN: Final[dict[str, dict[str, Any]]] = {}
 _KNOWN_LIMIT: Final = 1_024
 _KNOWN_LENGTH: Final = 512
 """Texts of which the verdict is remembered, of at most so many characters."""
@@ -130,6 +158,7 @@ def retry_verdict(failure: Failure) -> str:
         return "after_wait" if failure.retry_after else "yes"
     if failure.category is Category.MODEL_OUTPUT or failure.code in _FIXED_BY_ARGUMENTS:
         return "after_fix" if failure.fix_by in (FixBy.MODEL, FixBy.RUNTIME) else "no"
-    if failure.code == "auth.credential_expired" or failure.advice is Action.REFRESH_CREDENTIAL:
+    refresh = failure.advice is Action.REFRESH_CREDENTIAL and failure.code in REFRESHED
+    if failure.code == "auth.credential_expired" or refresh:
         return "after_fix" if failure.fix_by is FixBy.RUNTIME else "no"
     return "no"

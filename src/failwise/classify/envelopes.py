@@ -6,6 +6,7 @@ from typing import Final
 
 from failwise.classify.shape import (
     CODE_NAMES,
+    MESSAGE_NAMES,
     Body,
     Shape,
     as_status,
@@ -15,26 +16,34 @@ from failwise.classify.shape import (
     good_message,
     is_bad,
     message_of,
+    only_echoes,
     only_envelope,
     plain,
 )
 from failwise.vocabulary.records import MAPPING
 
 FAILED_STATUS: Final = frozenset(
-    {"error", "fail", "failed", "failure", "err", "false", "exception", "ng"}
-)
+    {"error", "fail", "failed", "failure", "err", "false", "exception", "ng", "失败", "異常", "异常", "错误", "出错", "失敗", "エラー",
+     "실패", "오류", "fallido", "falla", "falha", "falhou", "erro", "fehler", "fehlgeschlagen", "ошибка", "неуспешно"}
+)  # fmt: skip
+
+
+_ERROR_CODES: Final = (
+    "code", "Code", "error_code", "errorCode", "err_code", "errCode", "errcode", "error_no", "errno",
+)  # fmt: skip
 
 
 def error_object(root: Body, status: int | None) -> Shape | None:
     """S1, S2, S17: ``error`` is an object."""
     error = root.get("error", root.get("Error"))
-    if not isinstance(error, MAPPING) or not error:
+    if not error or not isinstance(error, MAPPING):
         return None
     message, details = (
-        first_text(error, ("message", "Message", "msg", "reason", "description", "detail")),
+        first_text(error, ("message", "Message", "msg", "reason", "description", "detail"))
+        or first_text(error, MESSAGE_NAMES),
         error.get("details"),
     )
-    code = plain(error.get("code")) or plain(error.get("Code"))
+    code = first_text(error, _ERROR_CODES)
     kind = plain(error.get("type")) or plain(error.get("status"))
     name = "S1"
     if "jsonrpc" in root:
@@ -54,6 +63,9 @@ def error_object(root: Body, status: int | None) -> Shape | None:
         code = kind or code
     if message is None and code is None:
         return None
+    told = error.get("code")
+    if told is not None and good_code(told) and (message is None or good_message(message)):
+        return None  # an error of code 0: none
     number = error.get("code")
     own = number if isinstance(number, int) and 400 <= number <= 599 else None
     parameter = first_text(error, ("param", "parameter", "field"))
@@ -61,6 +73,9 @@ def error_object(root: Body, status: int | None) -> Shape | None:
         message_kind = kind
         return Shape(name, True, code, message or message_kind, parameter, status=own)
     return Shape(name, True, code, message, parameter, status=own)
+
+
+_NO: Final = frozenset({"false", "f", "n", "no", "fail", "failed", "否"})
 
 
 def not_ok(root: Body, status: int | None) -> Shape | None:
@@ -71,7 +86,11 @@ def not_ok(root: Body, status: int | None) -> Shape | None:
         if name not in root:
             continue
         value = root[name]
-        if value is False or (name != "success" and value == 0) or value in ("false", "False"):
+        if (
+            value is False
+            or (name != "success" and value == 0)
+            or (isinstance(value, str) and value.lower() in _NO)
+        ):
             error = root.get("error")
             if isinstance(error, MAPPING):
                 inner = error_object(root, status)
@@ -136,13 +155,17 @@ _CODE_FIELDS: Final = (
 )  # fmt: skip
 
 
+_RESULT_CODES: Final = frozenset({"respCode", "resultCode", "returnCode", "bizCode"})
+"""Names that no data has: what the caller sent may stand beside them."""
+
+
 def code_and_message(root: Body, status: int | None) -> Shape | None:
     """S6: ``code`` is not a success value, with a message beside it."""
     for name in _CODE_FIELDS:
         if name not in root:
             continue
         value = root[name]
-        if isinstance(value, Mapping | list | bool) or value is None:
+        if value is None or isinstance(value, (dict, list, bool, Mapping)):
             continue
         code, message = plain(value), message_of(root)
         if name == "__type" and code:
@@ -167,17 +190,26 @@ def code_and_message(root: Body, status: int | None) -> Shape | None:
         ):
             return None
         numeric = isinstance(value, int | float) or (code or "").lstrip("-").isdigit()
-        if not only_envelope(root) or (not numeric and not empty(root.get("data"))):
+        if not numeric and not empty(root.get("data")):
             return None
+        if not only_envelope(root):
+            if not only_echoes(root):
+                return None
+            return Shape("S6", True if name in _RESULT_CODES else None, code, message, status=own)
         return Shape("S6", True if numeric or len(root) <= 6 else None, code, message, status=own)
     return None
+
+
+_ERROR_MESSAGES: Final = (
+    "error_msg", "errorMsg", "error_message", "errorMessage", "errmsg", "errMsg", "err_msg",
+)  # fmt: skip
 
 
 def status_field(root: Body, status: int | None) -> Shape | None:
     """S8, S20: a status in the body says that it failed."""
     for name in ("status", "Status", "s", "state", "result"):
         value = root.get(name)
-        if isinstance(value, (dict, list, Mapping)) or value is None or name not in root:
+        if value is None or isinstance(value, (dict, list, Mapping)):
             continue
         message = message_of(root) or plain(root.get("error"))
         code = first_text(
@@ -195,6 +227,14 @@ def status_field(root: Body, status: int | None) -> Shape | None:
             continue
         if value is False and message is not None and only_envelope(root):
             return Shape("S8", True, first_text(root, CODE_NAMES), message)
+        if (
+            name == "result"
+            and isinstance(value, int)
+            and not good_code(value)
+            and any(plain(root.get(one)) for one in _ERROR_MESSAGES)
+            and only_echoes(root)
+        ):
+            return Shape("S8", True, plain(value), message)
         if name not in ("status", "Status"):
             continue
         if is_bad(status):

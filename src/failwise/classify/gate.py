@@ -5,14 +5,13 @@ ending, a status its digits, a body its bracket: where none of these stands, no 
 can find a failure, and none is asked.
 """
 
-import functools
 import re
 from typing import Final
 
 from failwise.classify import texts
 from failwise.classify.shapes import recognise
-from failwise.classify.text import TEXT_LIMIT, match
-from failwise.evidence.classes import class_table
+from failwise.classify.signs import WORDS, names_something
+from failwise.classify.text import TEXT_LIMIT, match, matcher
 from failwise.evidence.literals import find_objects
 from failwise.evidence.texts import body_of
 from failwise.vocabulary.records import UNSET
@@ -25,31 +24,18 @@ _STATUS: Final = re.compile(
     r"[45](?<![\d./a-f].)(?<!(?<!status)=.)(?<!\" [23]\d\d .)\d\d(?!(?<=-\d\d\d)[a-f]|[\d.]\d|\d|\s?(?:ms|us|[kKMG]i?B|bytes|rows|lines|items|%))"
 )
 _BEGINNING: Final = re.compile(rf"-?(?!(?:{_LEVELS})\b)[A-Z]{{2,}} |\d{{3}}[ -]")
-_CLASS: Final = re.compile(
-    r"(?:Fault|Disconnected|IncompleteRead|Interrupt|Redirects|Exhausted|Closed)(?![a-z])"
-)
-_UPPER: Final = re.compile(r"[A-Z][A-Z0-9_]{3,}")
-_WORDS: Final = (
-    "error", "fail", "exception", "denied", "refused", "timeout", "timed out", "timedout", "time out", "invalid",
-    "错误", "失败", "异常", "超时", "无效", "无法", "不支持", "拒绝", "过期", "cannot", "unable to",
-    "could not", "not allowed", "errno", "sqlstate", "exit code", "traceback", "curl:", "grpc", "code",
-)  # fmt: skip
-"""What the later stages look for beside the literals of the rules."""
 
 
 def plainly_fine(text: str) -> bool:
     """True only where the whole classification would find a success; False proves nothing."""
     if len(text) > TEXT_LIMIT:
         return False
-    lowered = text.lower()
-    for word in _WORDS:
-        if word in lowered:
-            return _ends_well(text)
-    if "<" in text or "\x1b" in text or _BEGINNING.match(text):
+    lowered, found = matcher().found(text)
+    if found and not WORDS.isdisjoint(found):
+        return _ends_well(text)
+    if "<" in text or "\x1b" in text or _BEGINNING.match(text) or _STATUS.search(text):
         return False
-    if _STATUS.search(text) or _CLASS.search(text):
-        return False
-    if not _symbols().isdisjoint(_UPPER.findall(text)) or match(text):
+    if found and (names_something(text) or match(text)):
         return False
     return "{" not in text or _objects_are_fine(text, lowered)
 
@@ -73,8 +59,3 @@ def _objects_are_fine(text: str, lowered: str) -> bool:
     if body is UNSET:
         return True
     return recognise(body, None) is None and not Profiles.default().hits(Document(body=body))
-
-
-@functools.cache
-def _symbols() -> frozenset[str]:
-    return frozenset(class_table().symbols)

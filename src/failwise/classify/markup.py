@@ -68,6 +68,8 @@ def stream_shape(text: str) -> Shape | None:
                 body = json.loads(payload)
             except ValueError:
                 continue
+            if isinstance(body, dict) and str(body.get("type", "")).endswith(".failed"):
+                body = body.get("response", body)  # the whole answer, with its error inside
             if failing or (
                 isinstance(body, dict) and (body.get("type") == "error" or body.get("error"))
             ):

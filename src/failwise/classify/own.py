@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from failwise.classify.finding import Finding, strongest
-from failwise.classify.linear import endless, fault
 from failwise.classify.tables import TextRule, parse_rules
 from failwise.classify.text import TextMatcher
 from failwise.vocabulary.codes import category_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Category, Effect
+from failwise.vocabulary.linear import endless, fault
 from failwise.vocabulary.records import record
 
 PREFIX: Final = "own."

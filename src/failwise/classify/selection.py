@@ -8,6 +8,8 @@ from failwise.evidence.facts import Evidence
 from failwise.vocabulary.kinds import Effect, FixBy
 
 _HOUR: Final = 3_600
+_BUSY: Final = 45
+"""That it is busy says little alone, and enough beside a status that says nothing of its own."""
 _STATUS_STRENGTH: Final = 60
 
 
@@ -54,7 +56,10 @@ def split(
     eligible = [
         finding
         for finding in findings
-        if (row.may_be(finding.code) and finding.strength >= PHRASE)
+        if (
+            row.may_be(finding.code)
+            and finding.strength >= (_BUSY if finding.code == "server.overloaded" else PHRASE)
+        )
         or (
             finding.strength >= TOKEN
             and finding.family != "shape"
@@ -62,7 +67,7 @@ def split(
         )
     ]
     best = strongest(eligible)
-    if best is None or (not detailed and best.code == row.code):
+    if best is None or (not detailed and best.code == row.code and best.strength < TOKEN):
         return default, "the status alone"
     if status == 429 and best.category == "business" and _short_wait(evidence):
         told = Finding("status.429.wait", "rate_limit.requests", row.effect, TOKEN, "status")

@@ -17,13 +17,16 @@ _SUCCESS_CODES: Final = frozenset(
 
 
 _SUCCESS_WORDS: Final = re.compile(
-    r"\s{0,64}(ok|okay|success(ful(ly)?)?|succeeded|done|(请求|操作|查询|处理|执行|调用|返回|获取)?成功|正常|完成)\s{0,64}[.!。！]?\s{0,64}",
+    r"\s{0,64}(ok|okay|success(ful(ly)?)?|succeeded|done|(?!不|未|部分|没有)[\u4e00-\u9fff]{0,6}成功([\[(（][\w:-]{1,24}[\])）])?|正常|完成"
+    r"|成功しました|正常(終了|に完了しました)|성공|정상|éxito|sucesso|erfolg(reich)?|успе(х|шно))\s{0,64}[.!。！]?\s{0,64}",
     re.IGNORECASE,
 )
+_ZEROS: Final = re.compile(r"(?![ef])[a-z]{0,4}0{3,12}")
+"""Codes of success in the manner of ``0000``, ``000000`` and ``S0000``."""
 
 
 _ENVELOPE: Final = frozenset(
-    {"code", "msg", "message", "data", "result", "results", "success", "ok", "status", "error", "errors",
+    {"code", "bizcode", "err_code", "msg", "message", "data", "result", "results", "success", "ok", "status", "error", "errors",
      "errcode", "errmsg", "errmessage", "err_message", "errordesc", "errdesc", "return_msg", "resultmessage", "error_code", "error_msg", "error_message", "errormessage", "errormsg", "errorcode",
      "description", "detail", "details", "info", "infocode", "reason", "type", "title", "cod", "respcode", "resultcode", "returncode", "status_msg", "retmsg", "resultmsg", "respmsg", "returnmsg", "errordescription", "state", "isok", "timestamp", "time",
      "ts", "ttl", "path", "trace", "trace_id", "traceid", "request_id", "requestid", "request-id", "log_id",
@@ -42,6 +45,7 @@ MESSAGE_NAMES: Final = (
 )  # fmt: skip
 
 
+_SPECIAL_MESSAGES: Final = ("sub_msg", "subMsg", "sub_message", "subMessage")
 CODE_NAMES: Final = (
     "code", "Code", "error_code", "errorCode", "ErrorCode", "err_code", "errCode", "sub_code", "infocode", "errcode", "type",
     "status", "retcode", "ret", "reason",
@@ -52,6 +56,15 @@ REQUEST_ID_NAMES: Final = (
     "request_id", "requestId", "RequestId", "requestID", "request-id", "log_id", "logid", "trace_id", "traceId",
     "rid", "correlationId",
 )  # fmt: skip
+
+
+KNOWN_NAMES: Final = frozenset(
+    {*MESSAGE_NAMES, *CODE_NAMES, *REQUEST_ID_NAMES, "error", "Error", "errors", "success", "Success", "ok",
+     "data", "result", "Result", "response", "Response", "body", "state", "s", "statusCode", "status_code", "Status", "cod", "respCode",
+     "resultCode", "returnCode", "bizCode", "__type", "err_no", "errno", "ret_code", "return_code", "result_code", "err_code_des",
+     "exit_code", "returncode", "exitCode"}
+)  # fmt: skip
+"""Names that some shape looks for as they stand."""
 
 
 @dataclass(slots=True)
@@ -97,16 +110,31 @@ def plain(value: Any) -> str | None:
 
 def first_text(root: Body, names: tuple[str, ...]) -> str | None:
     for name in names:
-        text = plain(root.get(name))
-        if text is not None:
-            return text
+        value = root.get(name)
+        if value is not None:
+            text = value.strip()[:2_000] or None if type(value) is str else plain(value)
+            if text is not None:
+                return text
     return None
 
 
+def _issue(details: object) -> str | None:
+    """What the first of the details calls its issue, with its words: the message beside it is general."""
+    if not isinstance(details, list) or not details or not isinstance(details[0], MAPPING):
+        return None
+    issue = first_text(details[0], ("issue",))
+    told = first_text(details[0], ("description",))
+    return f"{issue}: {told}" if issue and told else issue
+
+
 def message_of(root: Body) -> str | None:
+    """The message; where a general and a special one are told, both."""
     found = first_text(root, MESSAGE_NAMES)
     if found is not None:
-        return found
+        special = first_text(root, _SPECIAL_MESSAGES) or _issue(root.get("details"))
+        if special is None or special in found:
+            return found
+        return special if found in special else f"{found}: {special}"
     for name in ("errors", "detail", "details", "messages"):
         items = root.get(name)
         if isinstance(items, list) and items:
@@ -126,7 +154,10 @@ def good_code(value: Any) -> bool:
         return False
     if isinstance(value, int | float):
         return str(value) in _SUCCESS_CODES or 200 <= value < 300
-    return isinstance(value, str) and value.isdigit() and 200 <= int(value[:9]) < 300
+    return isinstance(value, str) and (
+        (value.isdigit() and 200 <= int(value[:9]) < 300)
+        or _ZEROS.fullmatch(value.lower()) is not None
+    )
 
 
 def good_message(text: str | None) -> bool:
@@ -146,6 +177,30 @@ def as_status(value: Any) -> int | None:
     text = plain(value) or ""
     number = int(text.lstrip("-")) if text.lstrip("-").isdigit() and len(text) <= 4 else 0
     return number if 400 <= number <= 599 else None
+
+
+_ECHO: Final = re.compile(
+    r".{0,30}(id|no|sn|num|number|seq|serial|time|timestamp|date|sign|signature|nonce|version|uuid|channel)",
+    re.IGNORECASE,
+)
+
+
+def only_echoes(root: Body) -> bool:
+    """Beside the fields that errors have there are only scalars that the caller had sent, or ids."""
+    return all(
+        empty(value)
+        or str(name).lower() in _ENVELOPE
+        or (isinstance(value, str | int | float) and _ECHO.fullmatch(str(name)) is not None)
+        for name, value in root.items()
+    )
+
+
+def has_answer(root: Body) -> bool:
+    """A list or an object under a name of the service's own: an answer, be it an empty one."""
+    return any(
+        isinstance(value, (list, *MAPPING)) and str(name).lower() not in _ENVELOPE
+        for name, value in root.items()
+    )
 
 
 def only_envelope(root: Body, allowed: frozenset[str] = _ENVELOPE) -> bool:

@@ -17,6 +17,7 @@ from failwise.classify.envelopes import (
     not_ok,
     status_field,
 )
+from failwise.classify.names import renamed
 from failwise.classify.shape import (
     REQUEST_ID_NAMES,
     Body,
@@ -25,8 +26,10 @@ from failwise.classify.shape import (
     empty,
     first_text,
     good_message,
+    has_answer,
     is_bad,
     message_of,
+    only_echoes,
     only_envelope,
     parsed,
     plain,
@@ -46,8 +49,7 @@ _WRAPPERS: Final = (
     "BaseResp",
     "respHeader",
 )
-
-
+_WRAPPER_NAMES: Final = frozenset(_WRAPPERS)
 _DEPTH: Final = 4
 
 
@@ -56,6 +58,16 @@ def recognise(body: Any, status: int | None) -> Shape | None:
     root = unwrap(body)
     if not isinstance(root, MAPPING):
         return list_shape(root, status)
+    found = _shape_of(root, status)
+    if found is None or found.message is None:
+        named = renamed(root)
+        if named is not None:
+            root = named
+            found = _shape_of(root, status) or found
+    return found or _carried(root, status)
+
+
+def _shape_of(root: Body, status: int | None) -> Shape | None:
     for shape in _SHAPES:
         found = shape(root, status)
         if found is not None:
@@ -63,6 +75,82 @@ def recognise(body: Any, status: int | None) -> Shape | None:
                 found.request_id = first_text(root, REQUEST_ID_NAMES)
             return found
     return None
+
+
+_OUTCOMES: Final = frozenset({"S4", "S5", "S6", "S7"})
+_CARRIERS: Final = ("data", "result", "response", "body", "Data", "Result")
+_HEADS: Final = (
+    "header", "head", "Header", "Head", "meta", "status", "responseStatus", "responseHeader", "error_info", "errorInfo",
+)  # fmt: skip
+
+
+def _carried(root: Body, status: int | None) -> Shape | None:
+    """S14: an envelope around what tells how it ended: a head beside the data, an answer as JSON
+    text, or data that is nothing but an error code. Any other object is data."""
+    for name in _HEADS:
+        inner = root.get(name)
+        if inner and isinstance(inner, MAPPING) and only_echoes(renamed(inner) or inner):
+            found = _ended(inner, sure=False)
+            if found is not None:
+                return found
+    for name in _CARRIERS:
+        held = root.get(name)
+        if not held:
+            continue
+        if isinstance(held, str) and held.startswith("{"):
+            inner, names = parsed(held), _OUTCOMES
+        elif _succeeded(root):
+            continue
+        else:
+            inner, names = held, _EXPLICIT
+        if (
+            isinstance(inner, MAPPING)
+            and only_echoes(inner)
+            and only_echoes({**root, name: None, "extra": None})
+        ):
+            found = _ended(inner, names)
+            if found is not None:
+                return found
+    return None
+
+
+_EXPLICIT: Final = frozenset({"S5"})
+
+
+def _succeeded(root: Body) -> bool:
+    """Does an object say outright that it is a success?"""
+    return (
+        any(root.get(name) in (0, 200) and root.get(name) is not False for name in _ENDS)
+        or any(root.get(name) is True for name in ("success", "ok", "Success"))
+        or any(root.get(name) is False for name in ("error", "isError"))
+    )
+
+
+_ENDS: Final = ("code", "errcode", "ret", "retcode", "err_no", "error_code", "errorCode", "errno")
+
+
+def _ended(inner: Body, names: frozenset[str] = _OUTCOMES, *, sure: bool = True) -> Shape | None:
+    """What an object says of how it ended; in a head (not `sure`) a code that is no success is enough."""
+    found = _shape_of(inner, None) or _shape_of(renamed(inner) or {}, None)
+    if found is None or found.name not in names:
+        return None
+    if not sure and found.failed is None and found.code and found.message:
+        found.failed = True
+    return found if found.failed is True else None
+
+
+def _coded_texts(root: Body, status: int | None) -> Shape | None:
+    """S5: ``ret`` is a list of texts ``CODE::message``."""
+    listed = root.get("ret")
+    first = listed[0] if isinstance(listed, list) and listed else None
+    if not isinstance(first, str) or "::" not in first:
+        return None
+    code, _, message = first.partition("::")
+    return (
+        None
+        if code.upper().startswith(("SUCCESS", "OK"))
+        else Shape("S5", True, code[:120], message[:2_000])
+    )
 
 
 def unwrap(body: Any, depth: int = 0) -> Any:
@@ -77,7 +165,7 @@ def unwrap(body: Any, depth: int = 0) -> Any:
         return unwrap(inner, depth + 1) if inner is not None else body
     if not isinstance(body, MAPPING):
         return body
-    for name in _WRAPPERS:
+    for name in () if _WRAPPER_NAMES.isdisjoint(body) else _WRAPPERS:
         inner = body.get(name)
         if isinstance(inner, MAPPING):
             error = inner.get("Error")
@@ -85,7 +173,7 @@ def unwrap(body: Any, depth: int = 0) -> Any:
     for name, inner in body.items():
         if isinstance(name, str) and name.endswith("_response") and isinstance(inner, MAPPING):
             return unwrap(inner, depth + 1)
-    if set(body) == {"error", "response"} and body["response"]:
+    if len(body) == 2 and "error" in body and body.get("response"):
         inner = parsed(body["response"]) if isinstance(body["response"], str) else body["response"]
         return unwrap(inner, depth + 1) if isinstance(inner, (dict, list, Mapping)) else body
     return body
@@ -125,8 +213,8 @@ _PROXY: Final = frozenset(
 
 def _proxied(root: Body, status: int | None) -> Shape | None:
     """S14: an answer kept whole, as proxy functions hand it on: its own status decides."""
-    own = as_status(root.get("statusCode"))
-    if own is None or "body" not in root or not root.keys() <= _PROXY:
+    own = as_status(root.get("statusCode")) if "body" in root else None
+    if own is None or not root.keys() <= _PROXY:
         return None
     body = root["body"]
     inner = parsed(body) if isinstance(body, str) else body
@@ -179,7 +267,7 @@ def _pay_levels(root: Body, status: int | None) -> Shape | None:
     return None
 
 
-_ERROR_TEXTS: Final = ("error", "Error", "sandbox_error")
+_ERROR_TEXTS: Final = ("error", "Error", "Error Message", "errorMessage", "sandbox_error")
 
 
 def _error_text(root: Body, status: int | None) -> Shape | None:
@@ -233,9 +321,12 @@ def _error_text(root: Body, status: int | None) -> Shape | None:
 
 
 def _message_alone(root: Body, status: int | None) -> Shape | None:
-    """S13 under a 2xx: nothing but a message; it fails only if its text says so."""
+    """S13 under a 2xx: nothing but a message; it fails only if its text says so. A list of the
+    service's own, though empty, is an answer."""
     message = message_of(root)
-    if message is None or is_bad(status) or len(root) > 3 or not only_envelope(root, _MESSAGE_ONLY):
+    if message is None or _succeeded(root) or is_bad(status) or len(root) > 3:
+        return None
+    if not only_envelope(root, _MESSAGE_ONLY) or has_answer(root):
         return None
     return Shape("S13", None, None, message)
 
@@ -252,6 +343,11 @@ _MESSAGE_ONLY: Final = frozenset(
         "request_id",
         "error",
         "error_message",
+        "redirect",
+        "redirect_url",
+        "redirecturl",
+        "login_url",
+        "loginurl",
     }
 )
 
@@ -266,6 +362,7 @@ _SHAPES: Final[tuple[Callable[[Body, int | None], Shape | None], ...]] = (
     not_ok,
     error_object,
     errors_list,
+    _coded_texts,
     errcode,
     _pay_levels,
     status_field,

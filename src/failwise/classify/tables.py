@@ -20,7 +20,12 @@ TEXT_FILES: Final = (
     "server",
     "business",
     "tool",
+    "chinese",
     "languages",
+    "services",
+    "answers",
+    "commands",
+    "drivers",
 )
 
 _WORD_START: Final = r"(?<![a-z0-9_])"
@@ -184,9 +189,16 @@ def _causes() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 
 
 @functools.cache
+def stem_rules() -> tuple[TextRule, ...]:
+    """The rules of the last resort: asked only where it is certain that something failed."""
+    text, data = read_toml("stems.toml")
+    return tuple(parse_rules(text, data["rules"], "stems.toml", data["origin"]))
+
+
+@functools.cache
 def text_origins() -> Mapping[str, str]:
     """Where the words of each text rule come from, by its id."""
-    return {rule.id: rule.origin for rule in text_rules()}
+    return {rule.id: rule.origin for rule in (*text_rules(), *stem_rules())}
 
 
 @functools.cache

@@ -6,19 +6,35 @@ from typing import Final
 _ANCHOR: Final = re.compile(
     r"\s{0,8}(?:result:\s{0,4}|output:\s{0,4}|\[|\*\*|<[a-z_]{0,20}error>|<|❌\s?|⚠️?\s?|░){0,2}"
     r"(?:error|err|fatal|exception|failure|fail(?:ed)?|traceback \(most recent call last\):\n|mcp error|api error"
-    r"|[a-z]{2,20} error|tool error|错误(?:信息|代码|码)?|錯誤|异常|異常|失败|失敗|出错了?|报错|エラー|erro|fehler|ошибка|오류"
+    r"|[a-z]{2,20}[ _]error|tool error|错误(?:信息|代码|码)?|錯誤|异常|異常|失败|失敗|出错了?|报错|エラー|erro|fehler|ошибка|오류"
     r"|(?:unhandled|uncaught)(?: \w{1,20}){0,2} (?:error|exception))"
     r"\s{0,2}(?:code)?\s{0,2}(?:[:：!\]*>(]|-\d|\d{3}(?=\s{0,3}(?:[:：,.{(<-]|$))|$)",
     re.IGNORECASE,
 )
 _ANNOUNCED: Final = re.compile(
-    r"\s{0,8}(?:error|exception|failed|failure|unable|cannot|could not|can't|couldn't)\s(?:while |when |during |in |to |on |of |executing |"
-    r"calling |invoking |running |processing |fetching |connecting |loading |parsing |reading |getting |creating |sending )",
+    r"\s{0,8}(?:[❌⚠✗✖]\ufe0f?\s{0,2})?(?:error|exception|failed|failure|unable|cannot|could not|can't|couldn't)\s(?:while |when |during |in |to |on |of |executing |"
+    r"calling |invoking |running |processing |fetching |connecting |loading |parsing |reading |getting |creating |sending )"
+    r"|\s{0,8}(?:cannot|could not|can't|couldn't) (?:parse|connect|open|read|load|resolve|fetch|complete|reach|authenticate|access|determine|process|retrieve|update|delete|save|create|send) ",
     re.IGNORECASE,
 )
 _ANNOUNCED_ZH: Final = re.compile(
-    r"\s{0,8}(?:执行|调用|请求|获取|操作|查询|创建|发送|处理|连接|加载|读取|工具|接口|\w{1,12})(?:出错|失败|异常|错误|超时)"
+    r"\s{0,8}(?:执行|调用|请求|获取|操作|查询|创建|发送|处理|连接|加载|读取|工具|接口|\w{1,12})(?:出错|失败|异常|错误|超时|未完成|未成功|不成功|被拒绝|受限|中断)"
 )
+_REGRET_ZH: Final = re.compile(
+    r"\s{0,8}(?:【[^】\n]{1,12}】\s{0,2})?(?:(?:很?抱歉|对不起|不好意思)[，,。！!：:\s]{0,2}[^\n，。]{0,12}?)?(?:未能|无法|没能|不能(?!不))[^\n]{1,60}"
+)
+_REGRET: Final = re.compile(
+    r"\s{0,8}(?:(?:i['’]m|i am|we['’]re|we are) )?(?:so |very )?(?:sorry|unfortunately|apologies|regrettably)\b[^\n]{0,80}?(?:could not|couldn['’]t|cannot|can['’]t|unable|failed|not available|unavailable|went wrong)",
+    re.IGNORECASE,
+)
+_LATER: Final = re.compile(
+    r"(?:请|可)[^\n，。]{0,16}(?:再试|重试|再操作|再次尝试)[!！。.]?\s{0,8}$|try again(?: later| in [\w ]{1,20}| shortly| soon)?[.!]?\s{0,8}$"
+    r"|お試しください[。！!]?\s{0,8}$|다시 시도[^\n]{0,12}$|(?:inténtelo|intente)[^\n]{0,24}$|tente novamente[^\n]{0,16}$|versuchen sie es[^\n]{0,24}$"
+    r"|попробуйте[^\n]{0,24}$",
+    re.IGNORECASE,
+)
+_ASKED: Final = 160
+"""A longer text that ends with the advice to try again may be about something else."""
 _SENTENCE: Final = re.compile(
     r"\s{0,8}[A-Z][\w '\"/.-]{0,60}? (?:failed|failure|error)(?: with [^:\n]{0,40})?:\s|\s{0,8}[\w ]{0,20}(?:失败|出错|错误|异常)[:：]",
     re.ASCII,
@@ -34,8 +50,8 @@ _SHELL: Final = re.compile(
     re.ASCII,
 )
 _FORM: Final = re.compile(
-    r"\s{0,8}(?:unknown|invalid|missing|unauthorized|forbidden|unsupported|unrecognized|illegal|bad|no such|not found|access denied|permission denied|"
-    r"rate limit|too many requests|\d{1,3} validation errors?|validation[_ ]error|agent stopped|request (?:failed|timed out)|connection (?:refused|reset|error)|"
+    r"\s{0,8}(?:exit (?:code|status):? [1-9]|permission to [^\n]{1,80} denied|unknown|invalid|missing|unauthorized|forbidden|unsupported|unrecognized|illegal|bad|no such|not found|access denied|permission denied|"
+    r"(?:tool|function) [^\n]{1,60} (?:is not|isn't|was not) (?:available|found|registered|known|a valid)|rate limit|too many requests|\d{1,3} validation errors?|validation[_ ]error|agent stopped|request (?:failed|timed out)|connection (?:refused|reset|error)|"
     r"[45]\d\d (?:page )?(?:not found|bad request|forbidden|unauthorized|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out)|"
     r"timed? ?out|[\w.-]{1,40} timed out after \d|无效|未知|缺少|没有权限|权限不足|余额不足|库存不足|请求过于频繁|参数错误|网络错误|系统繁忙)",
     re.IGNORECASE,
@@ -48,8 +64,21 @@ _NEGATED: Final = re.compile(
     r"(?:not|un|without|0|no|never)[ -]?$|(?:未|不|没有|没能|无法)$", re.IGNORECASE
 )
 _COUNTS: Final = re.compile(
-    r"\b(?:0|no) (?:errors?|failed|failures|timeouts?)\b|\d+ passed", re.IGNORECASE
+    r"\b(?:0|no|none|zero) (?:errors?|failed|failures|timeouts?)\b|\d+ passed", re.IGNORECASE
 )
+_CALM: Final = re.compile(
+    r"[^\n\"'{]{0,48}?(?<![\w.])(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE|\[(?:info|debug|trace|notice)\])(?![\w.])"
+    r"|[^\n]{0,120}?(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S{1,400}(?: HTTP/\d(?:\.\d)?)?[\"']? [23]\d\d(?!\d)"
+)
+_DENIED: Final = re.compile(
+    r"(?:未(?!能|知|处理|捕获|授权|登[录陆]|通过|找到|响应|定义)|没有?(?!能|权限|找到|响应)|无(?!法|效|权|响应|可)|并无|不会|不再|避免了?|防止|预防|修复(?:了)?|解决(?:了)?)[^\n，。,;；：:]{0,8}?"
+    r"(?:过期|失效|超时|异常|错误|失败|故障|冻结|封禁|报错|出错|重复\w{0,2}|限流|中断|断开|丢失|逾期|欠费)"
+    r"|(?:限流|频率限制|频次限制|限速|限购|并发限制|超时(?:时间)?|阈值|重试)[^\n，。,;；]{0,6}(?:配置|设置|规则|策略|设为|调整|为|是|[:：]) ?[^\n，。,;；]{0,16}"
+    r"|(?:失败|错误|异常|超时|出错)(?:数|量|条数|次数)?[：: ]{0,2}0(?![\d.])|\w{0,24}[Tt]ime_?[Oo]ut\w{0,6}[\"']?\s?[=:]\s?\d{1,9}(?:ms|s)?"
+    r"|(?:将|会)(?:在|于)?[^\n，。,;；]{0,14}(?:过期|到期|失效|关闭|维护|下线)|即将(?:过期|到期|失效|下线)"
+    r"|(?:已|自动)(?:跳过|忽略|过滤)[^\n，。,;；]{0,8}|上次(?:失败|超时|错误|异常)|(?:失败|错误|异常|超时|出错)率|限购 ?\d{1,4}|(?:校验|验证|检查|审核|认证|检测|测试)(?:均|已|全部|结果)?(?:通过|成功|正常)"
+)
+"""In Chinese one sign before the word says that it did not happen, or a word after it that it is a setting."""
 _GOOD_WORDS: Final = (
     "success", "succeeded", "completed", "finished", "done", "passed", "installed", "成功", "完成", "已创建",
     "已恢复", "0 error", "no error", "0 fail", "no fail", "0 timeout", "no timeout",
@@ -69,8 +98,15 @@ def announces_failure(text: str) -> bool:
         or _TRACEBACK.search(text[:2_000])
         or (
             len(text) <= SHORT
-            and (_ANNOUNCED.match(text) or _ANNOUNCED_ZH.match(text) or _SENTENCE.match(text))
+            and (
+                _ANNOUNCED.match(text)
+                or _ANNOUNCED_ZH.match(text)
+                or _SENTENCE.match(text)
+                or _REGRET.match(text)
+                or (not text.isascii() and _REGRET_ZH.match(text))
+            )
         )
+        or (len(text) <= _ASKED and _LATER.search(text))
     )
 
 
@@ -114,10 +150,21 @@ def ends_well(text: str) -> bool:
     )
 
 
+def is_calm(text: str) -> bool:
+    """One line of a log that says of itself that it is no failure: its level, or the status that an
+    access log has behind the request."""
+    return "\n" not in text.strip() and _CALM.match(text) is not None
+
+
 _TROUBLE: Final = re.compile(
-    r"error|fail|exception|denied|refused|timed? ?out|invalid|错误|失败|异常|超时|无效|无法|不支持|拒绝|过期|cannot|unable to|could not|not allowed",
+    r"出(?:了|现)(?:一?[点些]|某些)?(?:小)?(?:问题|故障|状况|差错)|something went wrong|oops|try again|not available|fatal|(?<![-_/])error(?![-_/]\w)|fail|exception|denied|refused|timed? ?out|invalid|错误|失败|异常|超时|无效|无法|不支持|拒绝|过期|cannot|unable to|could not|not allowed",
     re.IGNORECASE,
 )
+
+
+def without_denials(text: str) -> str:
+    """The text without what it says did not happen, or is only set up: 未超时, 无异常, 限流配置."""
+    return text if text.isascii() else _DENIED.sub(" ", text)
 
 
 def speaks_of_trouble(text: str) -> bool:

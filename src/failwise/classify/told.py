@@ -7,6 +7,7 @@ from failwise.classify.case import Case, Judgement
 from failwise.classify.finding import PHRASE, Finding, strongest
 from failwise.classify.selection import split
 from failwise.classify.structure import exception_findings
+from failwise.classify.text import stems
 from failwise.classify.verdicts import shape_finding, unclassified
 from failwise.vocabulary.kinds import Effect
 
@@ -66,9 +67,12 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         return case.success("a listing, or it ended well")
     case.read_shape(evidence.status if evidence.status and evidence.status >= 400 else None)
     structure = exception_findings(evidence)
-    findings = [*structure, *case.text_findings(case.words()), *case.rows()]
+    words = case.words() if certain else texts.without_denials(case.words())
+    findings = [*structure, *case.text_findings(words), *case.rows()]
     case.spoke += findings
     best = strongest(findings)
+    if best is not None and best.effect is Effect.REJECTED and evidence.phase == "config":
+        best.effect = Effect.NOT_SENT  # nobody was asked: the client itself refused
     status = evidence.status or (case.shape.status if case.shape and case.shape.failed else None)
     if status is not None and status >= 400:
         if (
@@ -82,12 +86,19 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         return case.over(winner, why)
     if best is not None and best.code != "unknown.unclassified":
         return case.over(best, "the strongest rule")
+    failed = case.shape is not None and bool(case.shape.failed)
+    if not (certain or failed or structure) and texts.is_calm(text):
+        return case.success("a line of a log that reports no failure")
+    rough = strongest(stems(words)) if certain or failed or texts.announces_failure(text) else None
+    if rough is not None:
+        case.spoke.append(rough)
+        return case.over(rough, "what a text that failed is roughly about")
     if case.shape is not None and case.shape.failed:
         return case.over(shape_finding(case.shape), "the shape of the body")
     if (
         certain
-        or best is not None
-        or texts.speaks_of_trouble(text)
+        or (best is not None and not text.isascii())
+        or texts.speaks_of_trouble(texts.without_denials(text))
         or structure
         or evidence.exceptions
     ):

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from failwise.classify.finding import Finding
+from failwise.classify.finding import Finding, strongest
 from failwise.classify.markup import is_html
 from failwise.classify.selection import refuse
 from failwise.classify.shape import Shape
@@ -16,6 +16,15 @@ from failwise.vocabulary.records import MAPPING
 PAGE_TEXT: Final = 2_000
 """Characters of a page that are looked at for words."""
 _CLEAR: Final = 80
+_PLAIN: Final = 70
+_BARE: Final = re.compile(
+    r"(?:(?:error|http)?[ :-]{0,3}[45]\d\d[ :|–—-]{0,3})?(?:error[ :-]{0,3})?"
+    r"(?:access denied|forbidden|unauthorized|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|(?:page |file )?not found"
+    r"|internal server error|too many requests|页面(?:不存在|未找到|无法访问|找不到)|访问(?:被)?拒绝|拒绝访问|禁止访问|系统维护中?|服务(?:暂时)?不可用|没有权限|服务器(?:内部)?错误)"
+    r"[.!。！]?(?:[ :|–—-]{1,3}(?:error )?[45]\d\d)?",
+    re.IGNORECASE,
+)
+"""Titles that pages of servers have in place of what was asked for, under a 200 too; nothing else stands in them."""
 _LOGIN: Final = re.compile(
     r"(?<![a-z])(?:log-?in|sign-?in|sso|oauth2?|saml|cas)(?![a-z])", re.IGNORECASE
 )
@@ -60,6 +69,9 @@ def page_findings(evidence: Evidence) -> list[Finding]:
         for finding in match(words)
         if finding.code in ("auth.human_check", "server.maintenance") and finding.strength >= _CLEAR
     ]
+    if not found and evidence.title and _BARE.fullmatch(evidence.title.strip()):
+        best = strongest(match(evidence.title))
+        found = [best] if best is not None and best.strength >= _PLAIN else []
     if not found and evidence.source == "response":
         found = _unasked(evidence)
     for finding in found:

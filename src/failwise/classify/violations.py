@@ -16,7 +16,7 @@ from failwise.vocabulary.records import MAPPING
 Violation: TypeAlias = dict[str, Any]
 
 LIMIT: Final = 20
-_NAME: Final = r"[\"'`“「\[]?(?P<name>[A-Za-z_][\w.\[\]-]{0,80})[\"'`”」\]]?"
+_NAME: Final = r"[\"'`“「\[]?(?<![A-Za-z_])(?P<name>[A-Za-z_][\w.\[\]-]{0,80})[\"'`”」\]]?"
 _GOT: Final = re.compile(
     r"(?:,|，|;|；|\.|。|\s)\s{0,3}(?:but )?(?:got|received|was given|found|you (?:sent|passed|provided)|given|actual|当前(?:值)?为|收到(?:的是)?|实际(?:值)?(?:为|是)|传入(?:的是)?|而不是)"
     r"\s{0,3}[:：]?\s{0,3}[\"'`“「]?(?P<got>[^\"'`”」,，。\n]{0,120})[\"'`”」]?",
@@ -32,13 +32,20 @@ _NOT_NAMES: Final = frozenset(
 @functools.cache
 def _forms() -> tuple[tuple[str, Way], ...]:
     """The forms below, compiled when the first violation is looked for."""
-    return tuple(
-        (rule, whole(re.compile(form.replace("{name}", _NAME), re.IGNORECASE)))
-        for rule, form in _FORMS
-    )
+    forms = []
+    for rule, form in _FORMS:
+        way = whole(re.compile(form.replace("{name}", _NAME), re.IGNORECASE))
+        needed = (_MUST_WORDS, *way.needed) if form.startswith(_MUST) else way.needed
+        forms.append((rule, Way(needed, way.pattern)))
+    return tuple(forms)
 
 
 _MUST: Final = r"(?:parameter |field |参数|字段)?{name}\s{0,3}(?:的?(?:值|长度|格式))?\s{0,3}(?:must(?: only)?(?: be| have| contain)?|should(?: be| have)?|has to be|needs? to be|is expected to be|expected|应为|必须为|必须是|必须|应该是|应该为|应是|须为|需为|需要是|只能是|只能为|(?=不能(?:超过|大于|小于)|不得(?:超过|小于))|的?取值(?:范围)?(?:为|是))\s{0,3}"
+_MUST_WORDS: Final = (
+    "must", "should", "has to be", "need", "expected", "应为", "必须", "应该", "应是", "须为", "需为", "需要是", "只能",
+    "不能", "不得", "取值",
+)  # fmt: skip
+"""One of these stands in every text that `_MUST` matches."""
 _FORMS: Final = (
     ("digits", _MUST + r"(?:exactly )?(?P<length>\d{1,4})\s{0,3}(?:digits?|位(?:纯)?数字|位数字)"),
     ("length", _MUST + r"(?:exactly )?(?P<length>\d{1,6})\s{0,3}(?:characters?|chars?|letters?|bytes|items?|elements?|个字符|位字符|位|个元素)(?: long)?"),

@@ -3,7 +3,7 @@
 import argparse
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from failwise.cli import verdict
 from failwise.cli.inputs import answer_lines, lines, opened, read_text
@@ -23,6 +23,9 @@ from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.records import MAPPING
 from failwise.vocabulary.result import Language
 
+if TYPE_CHECKING:
+    from failwise.classify.contract import Contract
+
 _FORM: Final = '{"id": "1", "kind": "text" | "http" | "tool_result" | "arguments", "input": {...}}'
 _KINDS: Final = ("text", "http", "tool_result", "arguments")
 _SHOWN: Final = 100
@@ -32,6 +35,7 @@ examples:
   failwise classify "502 Bad Gateway: <html>..."
   journalctl -u app -n 1 | failwise classify -
   failwise classify --lines app.log --json
+  failwise classify --lines app.log --rules rules.toml
 
 With --jsonl each line {"id", "kind", "input"} is answered by one line {"id", "category", "retry",
 "effect", "retry_after_s", "fix_by", "code", "rule", "confidence"}; kind is text, http, tool_result or
@@ -46,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trail", action="store_true", help="show which rules spoke, and why one won"
     )
     parser.add_argument("--jsonl", metavar="FILE|-", help="answer JSON lines (see below)")
+    parser.add_argument("--rules", action="append", metavar="FILE", help="rules of your own")
     parser.add_argument("--exit-code", action="store_true", help="1 when a failure was found")
     add_common(parser)
     parser.epilog = _EPILOG
@@ -54,14 +59,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Judge a text, each line of one, or JSON lines."""
     if arguments.jsonl is not None:
-        return answer_lines(arguments.jsonl, answer, _FORM)
+        return answer_lines(arguments.jsonl, answering(arguments.rules), _FORM)
     lang = language(arguments.lang)
     found = _each_line(arguments, lang) if arguments.lines else _one(arguments, lang)
     return 1 if found and arguments.exit_code else 0
 
 
-def answer(case: Mapping[str, Any]) -> dict[str, Any]:
-    """The contract of ``--jsonl``: a case in, its verdict out. Raises `UsageError` for another kind."""
+def answering(rules: list[str] | None = None) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """The contract of ``--jsonl``: a case in, its verdict out. Raises `UsageError` for another kind,
+    and `ConfigurationError` for a file of rules that is wrong."""
+    judge = _contract(rules).answer
+    return functools.partial(_answer, judge)
+
+
+def _contract(rules: list[str] | None) -> "Contract":
+    from failwise.classify.contract import Contract
+    from failwise.classify.own import OwnRules
+
+    return Contract(OwnRules.load(rules) if rules else None)
+
+
+def _answer(
+    judge: Callable[[Mapping[str, Any]], dict[str, Any]], case: Mapping[str, Any]
+) -> dict[str, Any]:
     kind = case["kind"]
     if kind not in _KINDS:
         raise UsageError(f"kind {kind!r}: write one of {', '.join(_KINDS)}")
@@ -78,20 +98,16 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
             "effect": "not_sent",
             "repaired": read(given)["arguments"],
         }
-    return _judge()(case)
-
-
-@functools.cache
-def _judge() -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    from failwise.classify.contract import answer as judge
-
-    return judge
+    return judge(case)
 
 
 def _one(arguments: argparse.Namespace, lang: Language) -> bool:
-    from failwise.classify import classify_text
+    from failwise.evidence import from_text
 
-    failure = classify_text(read_text(arguments.text), trail=arguments.trail)
+    contract = _contract(arguments.rules)
+    failure = contract.classifier.classify(
+        from_text(read_text(arguments.text)), trail=arguments.trail
+    )
     if arguments.json:
         print_json(_data(failure))
         return failure is not None
@@ -139,7 +155,7 @@ def _each_line(arguments: argparse.Namespace, lang: Language) -> bool:
     shown = table(*(say(lang, column) for column in columns), right=(0,), whole=(0, 1, 2, 3))
     seen = found = 0
     with opened(name) as file:
-        for number, failure in _failures(file):
+        for number, failure in _failures(file, _contract(arguments.rules)):
             seen = number
             if failure is None:
                 continue
@@ -161,10 +177,6 @@ def _each_line(arguments: argparse.Namespace, lang: Language) -> bool:
     return found > 0
 
 
-def _failures(file: IO[bytes]) -> Iterator[tuple[int, Failure | None]]:
-    from failwise.classify import classify_text
-    from failwise.classify.gate import plainly_fine
-
+def _failures(file: IO[bytes], contract: "Contract") -> Iterator[tuple[int, Failure | None]]:
     for number, line in lines(file):
-        fine = not line or not line.strip() or plainly_fine(line)
-        yield number, None if fine or line is None else classify_text(line)
+        yield number, contract.failure(line) if line and not line.isspace() else None

@@ -36,7 +36,9 @@ examples:
   failwise explain 1284 --journal records/journal.db
 
 A word that is the id of a call in the journal (FAILWISE_JOURNAL, else .failwise/journal.db), or the
-number of its record, is that call; everything else is a text. The exit code is 0 whatever was found."""
+number of its record, is that call; everything else is a text. What is plainly the id of a call (call_7,
+toolu_01, a UUID) and stands in no journal is a mistake, and so is said. The exit code is 0 whatever was
+found."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

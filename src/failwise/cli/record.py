@@ -1,6 +1,7 @@
 """A call as a journal keeps it: the evidence, the rules that spoke, the decision of each attempt."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -10,6 +11,7 @@ from failwise.cli import verdict
 from failwise.cli.journals import existing
 from failwise.cli.moments import utc
 from failwise.cli.terminal import clean, console, facts, named, print_json, say, table
+from failwise.journal.place import VARIABLE
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.result import Language
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
 
 _KEY: Final = re.compile(r"#?[\w.:@/+=-]{1,200}")
 _NUMBER: Final = re.compile(r"#?(\d{1,18})")
+_ID: Final = re.compile(
+    r"#\d{1,18}|(?:call|toolu|tooluse|tool|fc|run)_[\w-]{1,180}|chatcmpl-[\w-]{1,180}"
+    r"|[0-9a-f]{12,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+    re.IGNORECASE,
+)
+"""How agents and model providers name calls."""
+_AS_TEXT: Final = "To have it read as a text, pipe it in: failwise explain -"
 _MANY: Final = 20
 _DETAIL: Final = 300
 _ROW: Final = (
@@ -32,7 +41,8 @@ def find(key: str | None, journal: str | None, run: str | None) -> "dict[str, An
     """The call of this id, or the record of this number, with its attempts and its fallbacks; the
     newest of several. None where `key` may be a text as well, and no journal has such a call.
 
-    Raises `UsageError` where a journal was named and has none.
+    Raises `UsageError` where a journal was named and has none, and for what is plainly the id of a
+    call where no journal is, or none that has it.
     """
     if key is None or not _KEY.fullmatch(key):
         if journal is None and run is None:
@@ -45,6 +55,11 @@ def find(key: str | None, journal: str | None, run: str | None) -> "dict[str, An
         with suppress(UsageError):
             place = existing(None)
     if place is None:
+        if _is_id(key):
+            raise UsageError(
+                f"{key} looks like the id of a call, and there is no journal here: name it with "
+                f"--journal FILE, or set {VARIABLE}. {_AS_TEXT}"
+            )
         return None
     from failwise.journal.reader import open_reader
 
@@ -52,7 +67,14 @@ def find(key: str | None, journal: str | None, run: str | None) -> "dict[str, An
         found = _found(reader, key, run)
         if found is None and (journal is not None or run is not None):
             raise UsageError(f"the journal has no call {key!r}{f' in run {run!r}' if run else ''}")
-        return found
+    if found is None and _is_id(key):
+        raise UsageError(f"the journal {place} has no call {key!r}. {_AS_TEXT}")
+    return found
+
+
+def _is_id(key: str) -> bool:
+    """A word that nobody would paste as an error, and that names no file."""
+    return _ID.fullmatch(key) is not None and not os.path.exists(key)
 
 
 def _found(reader: "Reader", key: str, run: str | None) -> dict[str, Any] | None:

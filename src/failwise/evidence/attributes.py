@@ -1,6 +1,7 @@
 """The plain facts on one exception: errno, codes, positions; read from any class, never executed."""
 
 import errno as errno_names
+from collections.abc import Mapping
 from typing import Any, Final
 
 from failwise.evidence.bounds import bounded
@@ -8,6 +9,8 @@ from failwise.evidence.classes import class_table
 from failwise.evidence.responses import attribute
 from failwise.vocabulary.records import record
 
+TEXT_OF_ONE: Final = 2_048
+"""Characters kept of one exception's text."""
 VALUE_LIMIT: Final = 300
 """Characters kept of one attribute."""
 
@@ -208,3 +211,24 @@ def _grpc(error: BaseException) -> dict[str, Any]:
             elif isinstance(value, str):
                 found[name] = bounded(value, VALUE_LIMIT)
     return found
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says, bounded; a class whose text raises says nothing."""
+    try:
+        return bounded(_mail_reply(error) or str(error), TEXT_OF_ONE)
+    except Exception:
+        return ""
+
+
+def _mail_reply(error: BaseException) -> str | None:
+    """The server's line (``550 5.1.1 User unknown``), which smtplib hides in tuples and bytes."""
+    if not type(error).__module__.startswith(("smtplib", "aiosmtplib")):
+        return None
+    number, reply = attribute(error, "smtp_code", "code"), attribute(error, "smtp_error", "message")
+    refused = attribute(error, "recipients")
+    if number is None and isinstance(refused, Mapping) and refused:
+        number, reply = next(iter(refused.values()))
+    if isinstance(reply, bytes):
+        reply = reply.decode("utf-8", "replace")
+    return f"{number} {reply}" if isinstance(number, int) else None

@@ -73,10 +73,11 @@ def marks_of(text: str) -> list[Mark]:
         )
     for cause in forms().causes:
         if needed(cause.need, lowered):
-            marks.extend(
-                (match.start(), cause.name, _value(cause, match.group(1)))
-                for match in islice(cause.pattern.finditer(text), FACTS_LIMIT)
-            )
+            for match in islice(cause.pattern.finditer(text), FACTS_LIMIT):
+                if cause.attribute == "class":
+                    marks.append((match.start(), f"{cause.name}.{match.group(1)}", {}))
+                else:
+                    marks.append((match.start(), cause.name, _value(cause, match.group(1))))
     if not marks:
         return []
     marks.sort(key=lambda mark: mark[0])

@@ -91,8 +91,15 @@ def tells_of_answer(text: str) -> bool:
     )
 
 
+def status_in(text: str) -> int | None:
+    """The HTTP status that a text calls one, or None."""
+    return _status(text, text.lower())
+
+
 def body_of(text: str, found: list[Found]) -> Any:
     """The body in a text: all of it where that is JSON, else one of the objects found; UNSET: none."""
+    if found and found[0].end - found[0].start == len(text):
+        return found[0].value
     whole = read_body(text).value if text[:1] in ("{", "[") else UNSET
     return _best(found) if whole is UNSET else whole
 

@@ -22,6 +22,11 @@ _POLICY = re.compile(
 _DIGIT = re.compile(r"\d")
 _PARAMETER = re.compile(r"(\w{1,8})=\s{0,2}\"?([0-9]{1,12})")
 _TEXT_LIMIT: Final = 16_384
+_DEPTH: Final = 3
+_NAMES_LIMIT: Final = 64
+"""Levels of a body, and names of one object, that are looked at for a message."""
+_SEPARATORS: Final = re.compile(r"[_\-. ]{1,8}")
+_DATA: Final = frozenset({"items", "results", "rows", "records", "choices"})
 _SITUATIONS: Final = (429, 503)
 
 
@@ -41,6 +46,9 @@ class Phrases:
     need: tuple[str, ...]
     amount: re.Pattern[str]
     own: re.Pattern[str]
+    named: Mapping[str, str]
+    spoken: frozenset[str]
+    holders: frozenset[str]
     bare_unit: float
     factors: Mapping[str, float]
     fields: Mapping[str, "Places"]
@@ -54,7 +62,15 @@ def phrases() -> Phrases:
     """The forms, read once. Raises `ConfigurationError` naming what is wrong."""
     import tomllib
 
-    seconds = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+    seconds = {
+        "ns": 1e-9,
+        "us": 1e-6,
+        "ms": 0.001,
+        "s": 1.0,
+        "m": 60.0,
+        "h": 3_600.0,
+        "d": 86_400.0,
+    }
     data = tomllib.loads(resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8"))
     try:
         factors = {word: seconds[unit] for unit, words in data["units"].items() for word in words}
@@ -65,8 +81,11 @@ def phrases() -> Phrases:
                 for row in data["before"]
             ),
             tuple({literal: None for row in data["before"] for literal in row["need"]}),
-            re.compile(rf"{_AMOUNT}(?:({units})(?![a-z]))?", re.IGNORECASE),
+            re.compile(rf"{_AMOUNT}(?:(?:more )?({units})(?![a-z]))?", re.IGNORECASE),
             re.compile("|".join(data["own"]), re.IGNORECASE),
+            {name: unit for unit, names in data["named"].items() for name in names},
+            frozenset(data["spoken"]),
+            frozenset(data["holders"]),
             seconds[data["bare_unit"]],
             factors,
             _places(data["fields"]),
@@ -141,7 +160,13 @@ def told_waits(
         waits.extend(_from_body(body, moment))
     if telling:
         waits.extend(_from_buckets(headers, moment, status))
-    waits.extend(_from_text(text, body))
+    if not waits and isinstance(body, (dict, list)):
+        failed = status is None or status >= 400
+        for value, unit, name in _named_fields(body, 0 if failed else _DEPTH):
+            seconds = _told(value, unit, _moment(headers, now))
+            if seconds is not None:
+                waits.append(ToldWait(seconds, name))
+    waits.extend(_from_text(text, body, status is not None and status >= 400))
     return tuple(waits)
 
 
@@ -222,6 +247,26 @@ def _from_body(body: Any, now: float) -> Iterator[ToldWait]:
         yield wait
 
 
+def _named_fields(body: Any, depth: int) -> Iterator[tuple[Any, str, str]]:
+    """Fields of an error whose name says that they are a wait, however it is written:
+    ``RetryAfterSeconds``, ``retry_in``. With the unit and the name of each."""
+    if isinstance(body, list):
+        body = body[0] if body else None
+    if not isinstance(body, dict):
+        return
+    known = phrases()
+    for name, value in list(body.items())[:_NAMES_LIMIT]:
+        if not isinstance(name, str):
+            continue
+        if isinstance(value, (dict, list)):
+            if depth < _DEPTH and name not in _DATA:
+                yield from _named_fields(value, depth + 1)
+        elif value is not None:
+            unit = known.named.get(_SEPARATORS.sub("", name[:40]).lower())
+            if unit is not None:
+                yield value, unit, name
+
+
 def _look(
     value: Any, places: Mapping[str, Places], now: float, found: list[tuple[int, ToldWait]]
 ) -> None:
@@ -254,32 +299,36 @@ def _told(value: Any, unit: str, now: float) -> float | None:
     return None
 
 
-def _from_text(text: str | None, body: Any) -> Iterator[ToldWait]:
-    for piece in _spoken(text, body):
+def _from_text(text: str | None, body: Any, failed: bool) -> Iterator[ToldWait]:
+    for piece in _spoken(text, body, failed):
         found = _of_phrase(piece)
         if found is not None:
             yield ToldWait(found, "text")
             return
 
 
-def _spoken(text: str | None, body: Any) -> Iterator[str]:
-    """The texts in which a wait may be spoken of: messages of the body, else the text itself."""
+def _messages(body: Any, failed: bool, depth: int = 0) -> Iterator[str]:
+    """The messages of a body, and of the objects in it that hold one; in that of a `failed` answer
+    any text may be one."""
     if isinstance(body, list):
         body = body[0] if body else None
-    if isinstance(body, MAPPING):
-        for holder in (body, body.get("error"), body.get("Error"), body.get("detail")):
-            if isinstance(holder, MAPPING):
-                for name in (
-                    "message",
-                    "msg",
-                    "description",
-                    "errmsg",
-                    "detail",
-                    "error",
-                    "Message",
-                ):
-                    if isinstance(holder.get(name), str):
-                        yield holder[name][:_TEXT_LIMIT]
+    if not isinstance(body, MAPPING):
+        return
+    known = phrases()
+    for name, value in list(body.items())[:_NAMES_LIMIT]:
+        if isinstance(value, str) and (failed or name in known.spoken):
+            yield value[:_TEXT_LIMIT]
+    if depth >= _DEPTH:
+        return
+    for name, value in list(body.items())[:_NAMES_LIMIT]:
+        if name in known.holders or (isinstance(name, str) and name.endswith("_response")):
+            yield from _messages(value, failed, depth + 1)
+
+
+def _spoken(text: str | None, body: Any, failed: bool) -> Iterator[str]:
+    """The texts in which a wait may be spoken of: messages of the body, else the text itself."""
+    if isinstance(body, (list, *MAPPING)):
+        yield from _messages(body, failed)
     elif text:
         yield text[:_TEXT_LIMIT]
         return

@@ -129,10 +129,8 @@ def faults(
     for path, locator in _locators(data):
         if not LOCATOR.fullmatch(locator):
             yield path, f"{locator!r} is not a locator; data/README.md has the forms"
-        elif locator.startswith("text:"):
-            yield from _expression(path, locator[5:])
-    for at, text in enumerate(data["detect"].get("text", ())):
-        yield from _expression(("detect", "text", at), text)
+    for path, text in expressions(data):
+        yield from _expression(path, text)
     if data.get("retry_after", {}).get("at") and "unit" not in data["retry_after"]:
         yield ("retry_after",), "a place is given but no unit"
     categories = {code.partition(".")[0] for code in known}
@@ -149,8 +147,6 @@ def faults(
             yield here, f"{entry['code']}: `http` does not agree with the code"
         if entry["as"] not in known and (strict or entry["as"].partition(".")[0] not in categories):
             yield (*here, "as"), f"{entry['as']} is not a registered code"
-        if "match" in entry:
-            yield from _expression((*here, "match"), entry["match"])
 
 
 def _locators(data: Mapping[str, Any]) -> Iterator[tuple[Path_, str]]:
@@ -169,6 +165,18 @@ def _locators(data: Mapping[str, Any]) -> Iterator[tuple[Path_, str]]:
     for at, entry in enumerate(data.get("codes", ())):
         if "field" in entry:
             yield ("codes", at, "field"), entry["field"]
+
+
+def expressions(data: Mapping[str, Any]) -> Iterator[tuple[Path_, str]]:
+    """The regular expressions of a profile, each with its place."""
+    for path, locator in _locators(data):
+        if locator.startswith("text:") and LOCATOR.fullmatch(locator):
+            yield path, locator[5:]
+    for at, text in enumerate(data["detect"].get("text", ())):
+        yield ("detect", "text", at), text
+    for at, entry in enumerate(data.get("codes", ())):
+        if "match" in entry:
+            yield ("codes", at, "match"), entry["match"]
 
 
 def _expression(path: Path_, text: str) -> Iterator[tuple[Path_, str]]:

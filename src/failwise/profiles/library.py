@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from failwise.profiles.profile import Profile
 from failwise.profiles.recognition import By, Recognition
 from failwise.vocabulary.codes import registry
 from failwise.vocabulary.errors import ConfigurationError, UsageError
+from failwise.vocabulary.linear import explosive
 from failwise.vocabulary.records import record
 
 # importlib.resources would do, and costs more to import than all the rest of this room
@@ -166,7 +168,8 @@ def _read(path: Path) -> tuple[Any, list[tuple[int, str]]]:
 
 
 def _faults(data: Any, lines: build.Lines) -> Iterator[tuple[int, str]]:
-    """Each fault with its line: first by the schema, and if that is content, by what it cannot say."""
+    """Each fault with its line: by the schema; if that is content, by what it cannot say; and if there
+    is none, by how long its expressions take on hostile texts."""
     content = True
     for error in _validator().iter_errors(data):
         content = False
@@ -175,7 +178,12 @@ def _faults(data: Any, lines: build.Lines) -> Iterator[tuple[int, str]]:
         yield _line(path, lines), f"{where}: {error.message}" if where else error.message
     if content:
         for path, reason in build.faults(data, registry()):
+            content = False
             yield _line(path, lines), reason
+    for path, text in build.expressions(data) if content else ():
+        slow = explosive(re.compile(text))
+        if slow is not None:
+            yield _line(path, lines), f"{text!r}: {slow}"
 
 
 def _line(path: tuple[str | int, ...], lines: build.Lines) -> int:

@@ -47,10 +47,9 @@ class Way:
     def last(self, text: str) -> int:
         """Where the last match in the text begins; -1 where there is none."""
         place = -1
-        if not self.may_match(text):
-            return place
-        for found in self.pattern.finditer(text):
-            place = found.start()
+        if not self.needed or self.may_match(text):
+            for found in self.pattern.finditer(text):
+                place = found.start()
         return place
 
 
@@ -65,8 +64,10 @@ class Ways:
         for way in ways(pattern):
             if not way.needed:
                 always.append(way)
-            for literal in way.needed[0] if way.needed else ():
-                asked.setdefault(literal, []).append(way)
+                continue
+            rest = Way(way.needed[1:], way.pattern)
+            for literal in way.needed[0]:
+                asked.setdefault(literal, []).append(rest)
         self._always = tuple(always)
         self._asked: Asked = tuple((literal, tuple(found)) for literal, found in asked.items())
 

@@ -5,13 +5,14 @@ it is used: every repeat has an end, and on texts that nearly match, ever longer
 explode. The texts grow in small steps, so that a bad pattern is found while it is still quick.
 """
 
+import functools
 import re
 import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from failwise.classify.text import TEXT_LIMIT
-
+TEXT_LIMIT: Final = 8_192
+"""Characters of a text that patterns are tried on; hardly any reader looks at more."""
 LIMIT: Final = 0.25
 """Seconds of processor time that a pattern may take for a text of full length."""
 _SOON: Final = 0.05
@@ -49,9 +50,12 @@ def endless(pattern: re.Pattern[str]) -> str | None:
 
 def fault(pattern: re.Pattern[str]) -> str | None:
     """Why the pattern may not be used, or None: looked at, then tried. Some 20 ms for a good one."""
-    reason = endless(pattern)
-    if reason is not None:
-        return reason
+    return endless(pattern) or explosive(pattern)
+
+
+@functools.lru_cache(1_024)
+def explosive(pattern: re.Pattern[str]) -> str | None:
+    """Why the pattern may not be used, tried on hostile texts, or None; remembered."""
     for attack in _attacks(_parse(pattern)):
         for size in _SIZES:
             text = attack.made(size)
