@@ -40,6 +40,34 @@ def _anything(value: Any) -> bool:
     return True
 
 
+_WORDS = frozenset({bool, type(None)})
+_LARGEST = 2**63
+
+
+def _flat(arguments: Any) -> bool:
+    """Decoded arguments that need no look within: a flat object whose texts are ASCII and whose
+    numbers are of the usual size.
+
+    False means only that they must be looked at.
+    """
+    for name, value in arguments.items():
+        kind = value.__class__
+        if kind is str:
+            if not value.isascii():
+                return False
+        elif kind is int:
+            if not -_LARGEST < value < _LARGEST:
+                return False
+        elif kind is float:
+            if value - value != 0:
+                return False
+        elif kind not in _WORDS:
+            return False
+        if name.__class__ is not str:
+            return False
+    return True
+
+
 class ArgumentReader:
     """Reads what a model sent for one tool. Make one for each tool, keep it, share it.
 
@@ -81,6 +109,12 @@ class ArgumentReader:
                     if "\\u" in raw:
                         decode.check_texts(value)
                     return Reading(value)
+            except Exception:  # noqa: S110 - the careful way says what is wrong
+                pass
+        elif raw.__class__ is dict and self._is_valid is not None and _flat(raw):
+            try:
+                if self._is_valid(raw):
+                    return Reading(raw.copy())
             except Exception:  # noqa: S110 - the careful way says what is wrong
                 pass
         return self._carefully(raw, truncated)

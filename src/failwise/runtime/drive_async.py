@@ -5,16 +5,14 @@ import inspect
 import types
 from collections.abc import Coroutine, Generator
 from concurrent.futures import Future
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 from failwise.runtime.background import in_thread
-from failwise.runtime.discretion import discreet_repairs
 from failwise.runtime.execution import Execution, LiveContext
 from failwise.runtime.glance import plainly_good
-from failwise.runtime.lines import INFO, calls
+from failwise.runtime.good_way import Log, ended, left, replay
 from failwise.runtime.run import surroundings
 from failwise.vocabulary.errors import FailwiseError
-from failwise.vocabulary.kinds import StopReason
 from failwise.vocabulary.records import UNSET
 from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.spec import Arguments, ToolSpec
@@ -22,9 +20,7 @@ from failwise.vocabulary.steps import (
     Admit,
     Admitted,
     Answer,
-    AnyStep,
     Ask,
-    Call,
     Claim,
     Claimed,
     Delegate,
@@ -37,11 +33,6 @@ from failwise.vocabulary.steps import (
     Wait,
 )
 
-logged = calls.isEnabledFor
-
-Log: TypeAlias = "list[tuple[float, Any]]"
-"""What the machine was told so far: (monotonic time, reply)."""
-
 
 def drive(execution: Execution) -> Coroutine[Any, Any, ToolResult[Any]]:
     """Run a call to its end. A cancellation, or a signal that passes, comes out after the record."""
@@ -51,21 +42,14 @@ def drive(execution: Execution) -> Coroutine[Any, Any, ToolResult[Any]]:
 
 
 async def _good_way(execution: Execution) -> ToolResult[Any]:
-    """A read that simply works, without the machine: most calls are one.
-
-    Because a call is a pure function of its log, nothing is decided here: as soon as anything is
-    not plainly good, the machine is fed the log and goes on from there.
-    """
+    """A read that simply works, without the machine: most calls are one. Nothing is decided here."""
     call, runtime, plan = execution.call, execution.runtime, execution.plan
     tool, monotonic, began = plan.tool, runtime.clock.monotonic, call.began
     reading = plan.read(call.raw)
     if reading.failure is not None:
         return await perform(execution.machine(), execution, [(began, None)])
     guards = runtime._guards_made or runtime._guards
-    ask, end = plan.ask, plan.end
-    if call.run_id != ask.run_id:
-        ask = Admit(ask.upstream, None, call.run_id, 1, None, None, tool.name)
-        end = Release(ask.upstream, None, call.run_id, 1, None)
+    ask, end = plan.steps(call.run_id)
     leave: Any = guards.admit(ask)
     answer: Any = None
     sent: float | None = None
@@ -80,56 +64,17 @@ async def _good_way(execution: Execution) -> ToolResult[Any]:
             if type(answer) is not Answer:
                 answer = await answer
     except BaseException as signal:
-        machine = execution.machine()
-        replay(machine, call, [(began, None), *([] if sent is None else [(sent, leave)])])
-        call.now = monotonic()
-        execution.close(machine, signal)
+        log = [(began, None)] if sent is None else [(began, None), (sent, leave)]
+        left(execution, log, monotonic(), signal)
         raise
     if answer is None:
         return await perform(execution.machine(), execution, [(began, None), (sent, leave)])
     now = call.now = monotonic()
     if answer.error is None and not answer.expired and plainly_good(answer.value):
         guards.release(end)
-        result: ToolResult[Any] = ToolResult(
-            tool.name,
-            True,
-            answer.value,
-            None,
-            None,
-            (),
-            discreet_repairs(reading.repairs) if reading.repairs else (),
-            None,
-            StopReason.SUCCEEDED,
-            None,
-            (now - began) * 1000,
-            began + call.epoch,
-            call.call_id,
-            call.run_id,
-            call.parent_id,
-            None,
-            "",
-            None,
-            None if call.extra is None else dict(call.extra),
-            ask.upstream,
-            call.model,
-            plan.parameters,
-        )
-        (runtime._journal or runtime.journal).put(result)
-        if runtime._callbacks or logged(INFO):
-            runtime._tell(result)
-        return result
+        return ended(execution, reading, answer.value, now)
     log = [(began, None), (sent, leave), (now, answer)]
     return await perform(execution.machine(), execution, log)
-
-
-def replay(machine: Machine, call: Call, log: Log) -> AnyStep:
-    """Tell a fresh machine what happened so far; the step it now asks for."""
-    step: AnyStep | None = None
-    for now, reply in log:
-        call.now = now
-        step = machine.send(reply)
-    assert step is not None
-    return step
 
 
 async def perform(machine: Machine, execution: Execution, log: Log) -> ToolResult[Any]:

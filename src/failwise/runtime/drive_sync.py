@@ -7,18 +7,22 @@ from typing import Any, assert_never
 
 from failwise.runtime import background
 from failwise.runtime.execution import Execution, LiveContext
+from failwise.runtime.glance import plainly_good
+from failwise.runtime.good_way import Log, ended, left, replay
 from failwise.runtime.run import surroundings
 from failwise.vocabulary.errors import FailwiseError
 from failwise.vocabulary.records import UNSET
 from failwise.vocabulary.result import ToolResult
 from failwise.vocabulary.steps import (
     Admit,
+    Admitted,
     Answer,
     Ask,
     Claim,
     Claimed,
     Delegate,
     Invoke,
+    Machine,
     Refresh,
     Release,
     Reply,
@@ -29,14 +33,50 @@ from failwise.vocabulary.steps import (
 
 def drive_sync(execution: Execution) -> ToolResult[Any]:
     """Run a call to its end. A signal that passes (KeyboardInterrupt, ...) comes out after the record."""
+    if execution.straight:
+        return _good_way(execution)
+    return perform(execution.machine(), execution, [(execution.call.now, None)])
+
+
+def _good_way(execution: Execution) -> ToolResult[Any]:
+    """A read that simply works, without the machine: most calls are one. Nothing is decided here."""
+    call, runtime, plan = execution.call, execution.runtime, execution.plan
+    tool, monotonic, began = plan.tool, runtime.clock.monotonic, call.began
+    reading = plan.read(call.raw)
+    if reading.failure is not None:
+        return perform(execution.machine(), execution, [(began, None)])
+    guards = runtime._guards_made or runtime._guards
+    ask, end = plan.steps(call.run_id)
+    leave: Any = guards.admit(ask)
+    answer: Answer | None = None
+    sent: float | None = None
+    try:
+        if type(leave) is not Admitted and isinstance(leave, Future):
+            leave = _leave(execution, ask, leave)
+        sent = call.now = monotonic()
+        if type(leave) is Admitted:
+            answer = _invoke(execution, Invoke(reading.arguments or {}, tool.timeout, 1, None))
+    except BaseException as signal:
+        log = [(began, None)] if sent is None else [(began, None), (sent, leave)]
+        left(execution, log, monotonic(), signal)
+        raise
+    if answer is None:
+        return perform(execution.machine(), execution, [(began, None), (sent, leave)])
+    now = call.now = monotonic()
+    if answer.error is None and not answer.expired and plainly_good(answer.value):
+        guards.release(end)
+        return ended(execution, reading, answer.value, now)
+    return perform(execution.machine(), execution, [(began, None), (sent, leave), (now, answer)])
+
+
+def perform(machine: Machine, execution: Execution, log: Log) -> ToolResult[Any]:
+    """Perform the machine's steps, from where the log leaves off."""
     call, runtime = execution.call, execution.runtime
     monotonic = runtime.clock.monotonic
-    machine = execution.machine()
     reply: Any = None
     try:
+        step = replay(machine, call, log)
         while True:
-            call.now = monotonic()
-            step = machine.send(reply)
             reply = None
             match step:
                 case Invoke():
@@ -61,6 +101,8 @@ def drive_sync(execution: Execution) -> ToolResult[Any]:
                     reply = runtime._delegate_sync(execution, step)
                 case _:
                     assert_never(step)
+            call.now = monotonic()
+            step = machine.send(reply)
     except StopIteration as stop:
         result: ToolResult[Any] = stop.value
         return runtime._finish(execution, result)

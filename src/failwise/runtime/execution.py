@@ -95,13 +95,13 @@ def _patience(tool: ToolSpec, timeout: float | None) -> float:
 class Plan:
     """What is alike for every call of a tool: how its arguments are read, how leave is asked."""
 
-    __slots__ = ("ask", "end", "parameters", "read", "straight", "tool")
+    __slots__ = ("_steps", "parameters", "read", "straight", "tool", "upstream")
 
     def __init__(self, tool: ToolSpec, read: Callable[..., Any], run_id: str, repair: str) -> None:
         self.tool, self.read = tool, read
         self.parameters = tool.parameter_count
-        self.ask = Admit(tool.upstream_name, None, run_id, 1, None, None, tool.name)
-        self.end = Release(tool.upstream_name, None, run_id, 1, None)
+        self.upstream = tool.upstream_name
+        self._steps = self._made(run_id)
         self.straight = (
             tool.read_only is True
             and tool.credential is None
@@ -110,11 +110,29 @@ class Plan:
             and (tool.call_async is not None or tool.call is not None)
         )
 
+    def steps(self, run_id: str) -> tuple[Admit, Release]:
+        """How leave is asked for a first attempt, and given back after a success. Shared by the calls
+        of a run, never changed; the calls of a tool mostly follow each other in one run."""
+        steps = self._steps
+        if steps[0].run_id != run_id:
+            steps = self._steps = self._made(run_id)
+        return steps
+
+    def _made(self, run_id: str) -> tuple[Admit, Release]:
+        upstream = self.upstream
+        return (
+            Admit(upstream, None, run_id, 1, None, None, self.tool.name),
+            Release(upstream, None, run_id, 1, None),
+        )
+
 
 class Execution:
-    """A call, the run it belongs to, and what it holds: its credential, work that ends late."""
+    """A call, the run it belongs to, and what it holds: its credential, work that ends late.
 
-    __slots__ = ("call", "credential", "late", "plan", "result", "run", "runtime")
+    `performer`: who runs the tool of this very call, where the tool itself cannot (a framework's).
+    """
+
+    __slots__ = ("call", "credential", "late", "performer", "plan", "result", "run", "runtime")
 
     def __init__(self, runtime: "Runtime", call: Call, run: Run, plan: "Plan") -> None:
         self.runtime, self.call, self.run, self.plan = runtime, call, run, plan
@@ -124,6 +142,7 @@ class Execution:
             self.credential = run.credentials.get(name) or runtime._credentials.get(name)
         self.late: Future[Any] | None = None
         self.result: ToolResult[Any] | None = None
+        self.performer: Any = None
 
     @property
     def shares(self) -> bool:

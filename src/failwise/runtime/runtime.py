@@ -505,6 +505,7 @@ class Runtime(Registry, Answering):
         child = self._begin(
             step.tool, (dict(step.arguments),), options, execution.run, parent=parent
         )
+        child.performer = execution.performer
         child.call.parent_id = parent.call_id
         child.call.delegated = (*parent.delegated, parent.tool.name)
         child.call.deadline = parent.deadline
