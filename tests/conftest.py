@@ -7,4 +7,5 @@ pytest.register_assert_rewrite(
     "failwise.testing.guard_upstream",
     "failwise.testing.claim_conformance",
     "failwise.testing.journal_conformance",
+    "failwise.testing.span_conformance",
 )

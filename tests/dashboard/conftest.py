@@ -11,6 +11,9 @@ from starlette.testclient import TestClient
 
 from failwise.dashboard import app
 from tests.dashboard.seed import seed
+from tests.insight.conftest import postgres, postgres_server
+
+__all__ = ["postgres", "postgres_server"]
 
 
 @pytest.fixture(scope="session")

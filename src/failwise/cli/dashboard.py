@@ -35,6 +35,9 @@ are shown to whoever tells the other token, {RAW_TOKEN}. Ctrl-C ends it."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("journal", nargs="?", metavar="JOURNAL", help="the journal's file or URL")
+    parser.add_argument(
+        "--claims", metavar="PLACE", help="where claims are kept, if not in the journal's place"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="where to listen (127.0.0.1)")
     parser.add_argument("--port", type=int, default=PORT, help=f"({PORT}; 0 for a free one)")
     parser.add_argument(
@@ -63,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.host,
         arguments.allow_host,
         settings,
-        journal=_journal(arguments.journal, settings),
+        **_journal(arguments.journal, arguments.claims, settings),
         read_only=arguments.read_only,
     )
     lang = language(arguments.lang)
@@ -154,17 +157,15 @@ def _settings(file: str | None) -> "Configuration | None":
     return configuration.read(file) if file is not None else None
 
 
-def _journal(chosen: str | None, settings: "Configuration | None") -> str:
-    """The place of the journal: as given, else as the configuration says."""
-    section: Mapping[str, Any] = settings.data.get("journal", {}) if settings is not None else {}
+def _journal(
+    chosen: str | None, claims: str | None, settings: "Configuration | None"
+) -> dict[str, str | None]:
+    """The places of the journal and of its claims: as given, else as the configuration says. What it
+    says of claims is about its own journal."""
     if chosen is None and settings is not None:
-        if "path" in section:
-            chosen = str(settings.folder / section["path"])
-        elif "url" in section:
-            chosen = str(section["url"])
-        elif "env" in section:
-            chosen = os.environ.get(str(section["env"]))
-    return existing(chosen)
+        chosen, beside = settings.journal_places()
+        claims = claims or beside
+    return {"journal": existing(chosen), "claims": claims}
 
 
 def policy_of(settings: "Configuration | None") -> Any:

@@ -1,12 +1,11 @@
 """The ASGI application: routes, pages with their JSON twins, changes, live updates."""
 
-import functools
-import hashlib
+import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -21,51 +20,31 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from failwise.dashboard import actions, groups, kinds, overview, policies, records, search
-from failwise.dashboard.answers import Answers, Readers
+from failwise.dashboard import actions, browser, records, rendering
+from failwise.dashboard.answers import SUMMED, Answers, Readers
 from failwise.dashboard.asked import Asked, asked
 from failwise.dashboard.gate import Door, Gate, Headers
 from failwise.dashboard.live import Live
-from failwise.dashboard.recent import RecentRepairs
+from failwise.dashboard.pages import Page, pages
 from failwise.dashboard.view import View
-from failwise.journal.reader import Place, Reader
+from failwise.journal.reader import Place
 from failwise.vocabulary.errors import FailwiseError, UsageError
-from failwise.vocabulary.records import record
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    import os
 
     from failwise.runtime.runtime import Runtime
-    from failwise.vocabulary.result import Language
 
-FRESH: Final = 1.0
-"""Seconds for which an answer is given to all who ask the same."""
 _FORM: Final = 64_000
 """Bytes that a form may have."""
-_YEAR: Final = 365 * 86_400
-_STATIC: Final[Mapping[str, str]] = {
-    "dashboard.css": "text/css; charset=utf-8",
-    "dashboard.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
-
-
-@record
-class Page:
-    """A page: `data` gives what its JSON twin shows and its template renders; None: no such thing.
-
-    An answer is at most `fresh` seconds old. `door` has to be open to whoever asks."""
-
-    path: str
-    template: str
-    data: Callable[[Reader, Asked, Mapping[str, str], float], dict[str, Any] | None]
-    fresh: float = FRESH
-    door: Door = "pages"
+_RENDERED: Final = 30.0
+"""Seconds for which a rendering is good as long as its data is."""
 
 
 def app(
     journal: Place = None,
     *,
+    claims: "str | os.PathLike[str] | None" = None,
     runtime: "Runtime | None" = None,
     token: str | None = None,
     raw_token: str | None = None,
@@ -79,8 +58,9 @@ def app(
     """The dashboard on a journal, as an ASGI application.
 
     - `journal`: a path or URL, an open `Journal`, or None for `runtime`'s, else the usual place
+    - `claims`: where claims are kept, if not in the journal's own place (``[journal] claims``)
     - `runtime`: the one that runs in this process; *Upstreams* then shows circuits, budgets and
-      cool-downs as they are now, and a call its repairs, which a journal only counts
+      cool-downs as they are now
     - `token`: pages are shown to whoever tells it (``Authorization: Bearer``, or the sign-in page)
     - `raw_token`: another token, for raw answers (``[journal] raw``); without it nobody sees them
     - `read_only`: nothing can be settled, named or muted
@@ -101,13 +81,10 @@ def app(
     if journal is None and runtime is not None:
         journal = runtime.journal
     look = runtime.upstreams if runtime is not None else None
-    repairs = RecentRepairs()
-    if runtime is not None:
-        runtime.on_result(repairs)
     dashboard = _Dashboard(
-        Readers(journal),
+        Readers(journal, claims),
         Gate(token, raw_token, hosts),
-        _pages(look, repairs, policy, proxies),
+        pages(look, policy, proxies),
         read_only,
         clock,
     )
@@ -126,6 +103,7 @@ class _Dashboard:
         clock: Callable[[], float],
     ) -> None:
         self.readers, self.gate, self.pages = readers, gate, pages
+        self._summed = float("-inf")
         self.read_only, self.clock = read_only, clock
         self.answers = Answers()
         self.live = Live(self._newest)
@@ -144,7 +122,16 @@ class _Dashboard:
             Route("/static/{name}", self.static),
         ]
         handlers: dict[Any, Any] = {HTTPException: self._refused, FailwiseError: self._wrong}
-        return Headers(Starlette(routes=routes, exception_handlers=handlers))
+        return Headers(
+            Starlette(routes=routes, exception_handlers=handlers, lifespan=self._lifespan)
+        )
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Where a server serves it by itself, connections end with that."""
+        yield
+        self.answers.close()
+        self.readers.close()
 
     # -- pages -------------------------------------------------------------------------------------
 
@@ -154,18 +141,25 @@ class _Dashboard:
             if refused is not None:
                 return refused
             parameters = dict(request.query_params)
-            data = await run_in_threadpool(self._data, page, parameters)
+            data, key = await self._data(page, parameters)
             if data is None:
                 raise HTTPException(404)
-            if not html:
-                return JSONResponse(data)
-            view = self._view(request, asked(parameters, self.clock()))
-            text = await run_in_threadpool(_rendered, page.template, view, data)
-            return self._kept(request, view, HTMLResponse(text))
+            view = self._view(request, asked(parameters, self.clock())) if html else None
+            found = await self._rendered(page, key, view, data)
+            mark = self.gate.form_mark(self._visitor(request)[0]) if html else ""
+            headers = {"etag": found.tag(mark)}
+            if headers["etag"] in request.headers.get("if-none-match", ""):
+                return Response(status_code=304, headers=headers)
+            if view is None:
+                return Response(found.body, headers=headers, media_type="application/json")
+            return self._kept(request, view, HTMLResponse(found.of(mark), headers=headers))
 
         return shown
 
-    def _data(self, page: Page, parameters: Mapping[str, str]) -> dict[str, Any] | None:
+    async def _data(
+        self, page: Page, parameters: Mapping[str, str]
+    ) -> tuple[dict[str, Any] | None, tuple[Any, ...]]:
+        """What a page shows, and what tells it from others: found once for all who ask."""
         now = self.clock()
         wanted = {name: one for name, one in parameters.items() if name not in ("lang", "theme")}
         key = (page.path, *sorted(wanted.items()))
@@ -174,7 +168,28 @@ class _Dashboard:
             with self.readers.lent() as reader:
                 return page.data(reader, asked(wanted, now), wanted, now)
 
-        found: dict[str, Any] | None = self.answers.get(key, ask, page.fresh)
+        told = self.answers.told(key, ask, page.fresh)
+        if time.monotonic() - self._summed > SUMMED:
+            self._summed = time.monotonic()
+            self.answers.soon(self.readers.sum_up)
+        return await asyncio.wrap_future(told), key
+
+    async def _rendered(
+        self, page: Page, key: tuple[Any, ...], view: View | None, data: dict[str, Any]
+    ) -> rendering.Shown:
+        """The page, or without a view its twin: rendered once for all who see the same."""
+
+        def render() -> rendering.Shown:
+            if view is None:
+                return rendering.twin(data)
+            return rendering.page(page.template, view, data)
+
+        if not page.fresh:  # for whoever asked, and nobody else
+            return await run_in_threadpool(render)
+        look = None if view is None else (view.base, view.lang, view.theme, page.path)
+        # The rendering keeps its data alive, so that no other can have the same identity.
+        told = self.answers.told((id(data), look, *key), render, _RENDERED)
+        found: rendering.Shown = await asyncio.wrap_future(told)
         return found
 
     def _newest(self) -> tuple[Any, ...]:
@@ -195,7 +210,7 @@ class _Dashboard:
             if not html:
                 answer = {"error": "say Authorization: Bearer TOKEN"}
                 return JSONResponse(answer, 401, {"www-authenticate": "Bearer"})
-            following = request.url.path.removeprefix(_base(request))
+            following = request.url.path.removeprefix(browser.base(request))
             if request.url.query:
                 following += f"?{request.url.query}"
             view = self._view(request)
@@ -217,13 +232,13 @@ class _Dashboard:
         if request.method == "POST":
             form = await self._form(request)
             if self.gate.opens(door, form.get("token", "")):
-                answer: Response = RedirectResponse(view.url(_inside(form.get("next"))), 303)
+                answer: Response = RedirectResponse(view.url(browser.inside(form.get("next"))), 303)
                 name, value = self.gate.pass_for(door)
-                _set(answer, request, name, value)
+                browser.remember(answer, request, name, value)
                 return answer
             wrong = True
-        data = {"door": door, "wrong": wrong, "next": _inside(view.parameters.get("next"))}
-        text = _rendered("sign_in.html", view, data)
+        data = {"door": door, "wrong": wrong, "next": browser.inside(view.parameters.get("next"))}
+        text = rendering.rendered("sign_in.html", view, data)
         return self._kept(request, view, HTMLResponse(text, 403 if wrong else 200))
 
     async def sign_out(self, request: Request) -> Response:
@@ -233,7 +248,7 @@ class _Dashboard:
         view = self._view(request)
         answer = RedirectResponse(view.url("/sign-in"), 303)
         for door in ("pages", "raw"):
-            answer.delete_cookie(self.gate.pass_for(door)[0], path=_base(request) or "/")
+            answer.delete_cookie(self.gate.pass_for(door)[0], path=browser.base(request) or "/")
         return answer
 
     async def change(self, request: Request) -> Response:
@@ -252,7 +267,7 @@ class _Dashboard:
         await run_in_threadpool(do)
         self.answers.forget()
         view = self._view(request)
-        return RedirectResponse(view.url(_inside(form.get("next"))), 303)
+        return RedirectResponse(view.url(browser.inside(form.get("next"))), 303)
 
     async def _form(self, request: Request) -> dict[str, str]:
         """The fields of a form that this dashboard made for this browser. Several values of one name
@@ -289,10 +304,10 @@ class _Dashboard:
         """The style sheet, the script, the icon."""
         self._named_rightly(request)
         name = request.path_params["name"]
-        if name not in _STATIC:
+        if name not in rendering.STATIC:
             raise HTTPException(404)
         kept = {"cache-control": "public, max-age=31536000, immutable"}
-        return Response(_static(name), media_type=_STATIC[name], headers=kept)
+        return Response(rendering.file(name), media_type=rendering.STATIC[name], headers=kept)
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -303,26 +318,27 @@ class _Dashboard:
         return self._told(request, 400 if isinstance(error, UsageError) else 503, "", str(error))
 
     def _told(self, request: Request, status: int, kind: str, reason: str) -> Response:
-        if _inner(request).startswith("/api/"):
+        if browser.inner(request).startswith("/api/"):
             return JSONResponse({"error": reason or kind, "status": status}, status)
         if status == 421:  # whose name is not ours gets nothing of us
             return Response("This host name is not one of the dashboard's.\n", 421)
         view = self._view(request)
         data = {"status": status, "kind": kind, "reason": reason}
-        return HTMLResponse(_rendered("trouble.html", view, data), status)
+        return HTMLResponse(rendering.rendered("trouble.html", view, data), status)
 
     def _view(self, request: Request, wanted: Asked | None = None) -> View:
         parameters = dict(request.query_params)
-        lang, theme = _lang(request, parameters), _theme(request, parameters)
+        lang, theme = browser.language(request, parameters), browser.theme(request, parameters)
         visitor, _ = self._visitor(request)
         return View(
-            base=_base(request),
-            path=_inner(request),
+            base=browser.base(request),
+            path=browser.inner(request),
             parameters={k: v for k, v in parameters.items() if k not in ("lang", "theme")},
             lang=lang,
             theme=theme,
             now=self.clock(),
-            mark=self.gate.form_mark(visitor),
+            # Rendered for all, where all see the same.
+            mark=rendering.MARK if wanted is not None else self.gate.form_mark(visitor),
             read_only=self.read_only,
             asked=wanted,
             signed=self.gate.guarded("pages"),
@@ -338,139 +354,8 @@ class _Dashboard:
         """The answer, with the cookies that remember this browser and what was chosen."""
         visitor, new = self._visitor(request)
         if new:
-            _set(answer, request, self.gate.visitor_cookie, visitor)
+            browser.remember(answer, request, self.gate.visitor_cookie, visitor)
         for name, value in (("lang", view.lang), ("theme", view.theme)):
             if name in request.query_params:
-                _set(answer, request, f"failwise_{name}", value, _YEAR)
+                browser.remember(answer, request, f"failwise_{name}", value, browser.YEAR)
         return answer
-
-
-def _pages(
-    look: groups.Look | None,
-    repairs: RecentRepairs,
-    policy: Callable[[], Mapping[str, Any]] | None,
-    proxies: Callable[[], Sequence[Mapping[str, Any]]] | None,
-) -> tuple[Page, ...]:
-    def call(reader: Reader, _: Asked, told: Mapping[str, str], __: float) -> Any:
-        wanted = asked({"since": told.get("at", "")}, 0.0).since
-        found = records.call(reader, told.get("run", ""), told.get("id", ""), wanted)
-        if found is not None:
-            found["repairs"] = repairs.of(found["call"]["run_id"], found["call"]["call_id"])
-        return found
-
-    def raw(reader: Reader, _: Asked, told: Mapping[str, str], __: float) -> Any:
-        at = asked({"since": told.get("at", "")}, 0.0).since or 0.0
-        return {"rows": records.raw_answers(reader, told.get("id", ""), at)}
-
-    def calls(reader: Reader, wanted: Asked, _: Mapping[str, str], __: float) -> Any:
-        found = search.found_calls(reader, wanted, 50)
-        following = found.following
-        return {
-            "rows": found.rows,
-            "next": f"{following[0]!r}-{following[1]}" if following else None,
-            "searched_to": found.searched_to,
-        }
-
-    def grouped(kind: groups.Kind) -> Any:
-        def data(reader: Reader, wanted: Asked, told: Mapping[str, str], now: float) -> Any:
-            sort = told.get("sort") or ("retries" if kind == "upstream" else "failures")
-            found = groups.groups(reader, wanted, kind, sort, now, look)
-            if kind == "upstream":
-                found["proxies"] = list(proxies()) if proxies is not None else []
-            return found
-
-        return data
-
-    return (
-        Page("/", "overview.html", lambda r, a, _, n: overview.overview(r, a, n), 2.0),
-        Page("/tools", "groups.html", grouped("tool")),
-        Page("/upstreams", "groups.html", grouped("upstream")),
-        Page(
-            "/clusters",
-            "clusters.html",
-            lambda r, a, t, _: kinds.kinds(r, a, muted=bool(t.get("muted"))),
-            5.0,
-        ),
-        Page("/cluster", "cluster.html", lambda r, a, t, _: kinds.kind(r, a, t.get("id", "")), 5.0),
-        Page("/calls", "calls.html", calls),
-        Page("/call", "call.html", call),
-        Page("/call/raw", "raw.html", raw, 0.0, "raw"),
-        Page("/run", "run.html", lambda r, _, t, __: records.run(r, t.get("id", ""))),
-        Page("/effects", "effects.html", lambda r, _, __, n: records.effects(r, n)),
-        Page("/policy", "policy.html", lambda *_: policies.in_force(policy), 5.0),
-    )
-
-
-@functools.cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=PackageLoader("failwise.dashboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.globals["stamps"] = {name: _stamp(name) for name in _STATIC}
-    return made
-
-
-def _rendered(template: str, view: View, data: Mapping[str, Any]) -> str:
-    return _environment().get_template(template).render(v=view, say=view.say, **data)
-
-
-@functools.cache
-def _static(name: str) -> bytes:
-    return resources.files("failwise.dashboard").joinpath("static", name).read_bytes()
-
-
-def _stamp(name: str) -> str:
-    """Changes with the file, so that browsers may keep it for ever."""
-    return hashlib.sha256(_static(name)).hexdigest()[:12]
-
-
-def _base(request: Request) -> str:
-    """The path that this is mounted below, or a proxy serves it under."""
-    base: str = request.scope.get("root_path", "").rstrip("/")
-    return base
-
-
-def _inner(request: Request) -> str:
-    return request.url.path.removeprefix(_base(request)) or "/"
-
-
-def _inside(path: str | None) -> str:
-    """A path of this dashboard: nothing that leads elsewhere."""
-    parts = urlsplit(path or "/")
-    odd = parts.scheme or parts.netloc or not (path or "/").startswith("/") or "\\" in (path or "")
-    if odd or (path or "").startswith("//"):
-        return "/"
-    return path or "/"
-
-
-def _set(
-    answer: Response, request: Request, name: str, value: str, seconds: int | None = None
-) -> None:
-    answer.set_cookie(
-        name,
-        value,
-        max_age=seconds,
-        path=_base(request) or "/",
-        secure=request.url.scheme == "https",
-        httponly=True,
-        samesite="strict",
-    )
-
-
-def _lang(request: Request, parameters: Mapping[str, str]) -> "Language":
-    told = parameters.get("lang") or request.cookies.get("failwise_lang", "")
-    if told not in ("en", "zh"):
-        wanted = request.headers.get("accept-language", "")
-        told = wanted.strip().partition(",")[0].partition("-")[0].lower()
-    return "zh" if told == "zh" else "en"
-
-
-def _theme(request: Request, parameters: Mapping[str, str]) -> str:
-    told = parameters.get("theme") or request.cookies.get("failwise_theme", "")
-    return told if told in ("light", "dark") else "auto"

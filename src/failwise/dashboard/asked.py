@@ -37,14 +37,16 @@ class Asked:
 def asked(parameters: Mapping[str, str], now: float) -> Asked:
     """Read an address's parameters: `period`, or `since` and `until` as epoch seconds, and filters.
 
-    A period begins with a whole hour, so that the figures by hour can answer it. Raises `UsageError`
-    for what cannot be read.
+    A period begins with a whole hour, one of several days with a whole day (UTC): the first column of
+    a chart is then as complete as the others, and the sums of hours and days can answer it. Raises
+    `UsageError` for what cannot be read.
     """
     period = parameters.get("period") or USUAL
     if period not in PERIODS:
         raise UsageError(f"period={period}: say one of {', '.join(PERIODS)}")
     length = PERIODS[period]
-    since: float | None = (now - length) // HOUR * HOUR if length else None
+    whole = HOUR if length <= DAY else DAY
+    since: float | None = (now - length) // whole * whole if length else None
     until: float | None = None
     if parameters.get("since") or parameters.get("until"):
         since, until = _number(parameters, "since"), _number(parameters, "until")

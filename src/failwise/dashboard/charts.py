@@ -63,16 +63,54 @@ def stacked(
                 floors[place] += tall
         if steps:
             paths.append(f'<path class="fill-{escape(key)}" d="{"".join(steps)}"/>')
-    hot = "".join(
+    return _svg(
+        f"0 0 {width} {_TALL:g}", "area", words, _grid(width) + "".join(paths) + _hot(notes)
+    )
+
+
+def _grid(width: int) -> str:
+    return "".join(
+        f'<path class="grid" vector-effect="non-scaling-stroke" d="M0 {y}H{width}"/>'
+        for y in (0, 50, 100)
+    )
+
+
+def _hot(notes: Sequence[str]) -> str:
+    """What is said where the pointer rests, a column for each point."""
+    return "".join(
         f'<rect class="hot" x="{place}" y="0" width="1" height="{_TALL:g}">'
         f"<title>{escape(note)}</title></rect>"
         for place, note in enumerate(notes)
     )
-    grid = "".join(
-        f'<path class="grid" vector-effect="non-scaling-stroke" d="M0 {y}H{width}"/>'
-        for y in (0, 50, 100)
-    )
-    return _svg(f"0 0 {width} {_TALL:g}", "area", words, grid + "".join(paths) + hot)
+
+
+def line(
+    points: Sequence[tuple[float, Mapping[str, int]]],
+    above: str,
+    below: str,
+    most: float,
+    words: str,
+    notes: Sequence[str],
+) -> Markup:
+    """One count for each of another over time, as a line from 0 to `most`; broken where there is none
+    of the other."""
+    width = max(len(points), 1)
+    steps: list[str] = []
+    drawing = False
+    for place, (_, counts) in enumerate(points):
+        if not counts[below]:
+            drawing = False
+            continue
+        y = _TALL * (1 - min(1.0, counts[above] / counts[below] / most))
+        steps.append(f"{'L' if drawing else 'M'}{place} {y:.2f}h1")
+        drawing = True
+    drawn = f'<path class="line" vector-effect="non-scaling-stroke" d="{"".join(steps)}"/>'
+    return _svg(f"0 0 {width} {_TALL:g}", "area", words, _grid(width) + drawn + _hot(notes))
+
+
+def most_each(points: Sequence[tuple[float, Mapping[str, int]]], above: str, below: str) -> float:
+    """The top of the scale of `line`: a round number that no point passes."""
+    return nice(max((one[above] / one[below] for _, one in points if one[below]), default=0.0))
 
 
 def spark(counts: Sequence[int], words: str) -> Markup:

@@ -1,18 +1,22 @@
 """Clusters: the kinds of failure, and one of them in full."""
 
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, Literal
 
 from failwise.dashboard.asked import Asked
-from failwise.dashboard.overview import FEW, brief
+from failwise.dashboard.overview import FEW, HEAT, brief
 from failwise.dashboard.search import found_calls
 from failwise.insight.clusters import Cluster, find
 from failwise.insight.recorded import Clusters, clusters
 from failwise.journal.reader import Filter, Reader
+from failwise.journal.rollups import DAY, HOUR
 
 _FULL: Final = 2_000
 """Failures up to which trends and what helped are counted while somebody waits."""
 _LISTED: Final = 200
 _EXAMPLES: Final = 20
+_PARTS: Final = 62
+"""Columns of a cluster's course, at most."""
 _MEMBERS: Final = 500
 """Fingerprints of a cluster that are asked for."""
 
@@ -22,12 +26,15 @@ def _found(reader: Reader, asked: Asked) -> tuple[Clusters, bool]:
         asked.since,
         asked.until,
         (),
-        Filter(success=False, asked=True),
+        replace(asked.where, success=False, asked=True),
         latency=False,
         counters=FEW,
     )
     full = sum(row["calls"] for row in rows) <= _FULL
-    return clusters(reader, since=asked.since, until=asked.until, brief=not full), full
+    found = clusters(
+        reader, since=asked.since, until=asked.until, where=asked.where, brief=not full
+    )
+    return found, full
 
 
 def kinds(reader: Reader, asked: Asked, *, muted: bool) -> dict[str, Any]:
@@ -47,21 +54,25 @@ def kinds(reader: Reader, asked: Asked, *, muted: bool) -> dict[str, Any]:
     }
 
 
-def kind(reader: Reader, asked: Asked, wanted: str) -> dict[str, Any] | None:
+def kind(reader: Reader, asked: Asked, wanted: str, now: float) -> dict[str, Any] | None:
     """One cluster with its newest calls and the clusters it could be merged with; None for none."""
     found, full = _found(reader, asked)
     cluster = find(found.clusters, wanted)
     if cluster is None:
         return None
     data = cluster.to_dict()
-    if not full:
-        data["hours"], data["course"] = _hours(reader, asked, cluster)
-    where = Filter(fingerprint=cluster.fingerprints[:_MEMBERS], asked=True)
-    asked = Asked(asked.period, asked.since, asked.until, where, {})
+    members = replace(asked.where, fingerprint=cluster.fingerprints[:_MEMBERS], asked=True)
+    data["hours"] = _hours(reader, cluster, members)
+    begin = asked.since if asked.since is not None else cluster.first or now
+    end = max(now if asked.until is None else asked.until, begin + HOUR)
+    data["course"] = _course(reader, begin, end, members)
+    listed = replace(asked, where=members, given={}, before=None)
     return {
         "cluster": data,
+        "course_from": begin,
+        "course_to": end,
         "trends": full,
-        "calls": found_calls(reader, asked, _EXAMPLES).rows,
+        "calls": found_calls(reader, listed, _EXAMPLES).rows,
         "others": [
             {"id": one.id, "code": one.code, "name": one.name, "template": one.template}
             for one in found.clusters
@@ -70,29 +81,24 @@ def kind(reader: Reader, asked: Asked, wanted: str) -> dict[str, Any] | None:
     }
 
 
-def _hours(reader: Reader, asked: Asked, cluster: Cluster) -> tuple[list[int], list[int]]:
-    """Counts by hour of the day, and over the stretch, from the rollups alone."""
-    members = cluster.fingerprints[:_MEMBERS]
-    conditions = [f"fingerprint IN ({', '.join('?' * len(members))})"]
-    values: list[Any] = [*members]
-    for condition, value in (("hour >= ?", asked.since), ("hour < ?", asked.until)):
-        if value is not None:
-            conditions.append(condition)
-            values.append(value)
-    found = reader.source.rows(
-        "SELECT hour, sum(calls) AS counted FROM rollup_failures"  # noqa: S608
-        f" WHERE asked = 1 AND {' AND '.join(conditions)} GROUP BY hour",
-        values,
-    )
-    by_hour = {int(row["hour"]): int(row["counted"]) for row in found if row["counted"]}
-    hours = [0] * 24
-    for hour, count in by_hour.items():
-        hours[int(hour // 3_600) % 24] += count
-    if not by_hour:
-        return hours, []
-    first, last = min(by_hour) // 3_600, max(by_hour) // 3_600
-    width = max(1, -(-(last - first + 1) // 24))
+def _hours(reader: Reader, cluster: Cluster, members: Filter) -> list[int]:
+    """Counts by hour of the day, over its last days at most."""
+    hours, last = [0] * 24, cluster.last or 0.0
+    begin = max(cluster.first or 0.0, last - HEAT)
+    for row in reader.fingerprints(begin, last + 1, ("hour",), members):
+        hours[int(row["hour"]) // HOUR % 24] += row["calls"]
+    return hours
+
+
+def _course(reader: Reader, begin: float, end: float, members: Filter) -> list[int]:
+    """Counts over a stretch in equal parts: by hours, or by days where it is long."""
+    by: Literal["hour", "day"] = "hour" if end - begin <= HEAT else "day"
+    size = HOUR if by == "hour" else DAY
+    first, last = int(begin // size), int((end - 1) // size)
+    width = max(1, -(-(last - first + 1) // _PARTS))
     course = [0] * (-(-(last - first + 1) // width))
-    for hour, count in by_hour.items():
-        course[int((hour // 3_600 - first) // width)] += count
-    return hours, course
+    for row in reader.fingerprints(begin, end, (by,), members):
+        place = (int(row[by]) // size - first) // width
+        if 0 <= place < len(course):
+            course[place] += row["calls"]
+    return course

@@ -15,13 +15,14 @@ from failwise.journal.rollups import DAY, HOUR
 
 _HOURLY: Final = 3 * DAY
 """Seconds up to which a stretch is drawn by hour, beyond it by day."""
-_HEAT: Final = 3 * DAY
+HEAT: Final = 3 * DAY
 """Seconds that the map of hours looks back at most."""
 _SHOWN: Final = 8
 FEW: Final = ("calls", "successes", "refusals")
 """The counters that every question for figures needs."""
 _COUNTED: Final = (
     "calls", "successes", "recovered", "degraded", "refusals", "retries", "wasted", "requests",
+    "verified",
 )  # fmt: skip
 
 
@@ -47,6 +48,7 @@ def overview(reader: Reader, asked: Asked, now: float) -> dict[str, Any]:
     for row in rows:
         point = course.setdefault(row[by], defaultdict(int))
         total["requests"] += row["requests"]
+        point["requests"] += row["requests"]
         if not row["asked"]:
             continue
         for name in _COUNTED:
@@ -84,11 +86,25 @@ def overview(reader: Reader, asked: Asked, now: float) -> dict[str, Any]:
         "heat": _heat(reader, asked, rows if by == "hour" else None, end, categories),
         "clusters": _clusters(reader, asked),
         "upstreams": _retried(reader, asked),
-        "lost": _lost(reader, asked),
+        "lost": _lost(reader, asked, total["verified"] > 0) if shares or total["verified"] else [],
         "stopped": _stopped(reader, asked) if shares["runtime"] else [],
-        "open_effects": len(reader.open_effects(now, limit=1_000)),
-        "prevented": sum(row["calls"] for row in reader.prevented(asked.since, asked.until)),
+        **_claimed(reader, asked, now),
     }
+
+
+def _claimed(reader: Reader, asked: Asked, now: float) -> dict[str, int | None]:
+    """What claims know: effects that are open, and repeats that were prevented. Claims have a tool and
+    a run; under another filter nobody knows (None)."""
+    where = asked.where
+    if where != Filter(tool=where.tool, run=where.run):
+        return {"open_effects": None, "prevented": None}
+    effects = [
+        one
+        for one in reader.open_effects(now, limit=1_000)
+        if where.tool in (None, one["tool"]) and where.run in (None, one["run_id"])
+    ]
+    prevented = reader.prevented(asked.since, asked.until, where=where)
+    return {"open_effects": len(effects), "prevented": sum(row["calls"] for row in prevented)}
 
 
 def _course(
@@ -103,7 +119,7 @@ def _course(
         return []
     start, stop = int(begin // step * step), int(end // step * step)
     points = range(max(start, stop - 1_000 * step), max(stop, start) + step, step)
-    names = ("calls", "plain", "recovered", "degraded", "failures")
+    names = ("calls", "plain", "recovered", "degraded", "failures", "requests")
     return [
         {"at": at}
         | {name: known.get(at, {}).get(name, 0) for name in names}
@@ -122,7 +138,7 @@ def _heat(
     """Failures by category and hour of the day (UTC): of `rows`, or of the last days."""
     since = asked.since
     if rows is None:
-        since = max(asked.since or 0.0, (end - _HEAT) // HOUR * HOUR)
+        since = max(asked.since or 0.0, (end - HEAT) // HOUR * HOUR)
         by: tuple[Literal["hour", "asked", "category"], ...] = ("hour", "asked", "category")
         where = replace(asked.where, success=False)
         rows = reader.figures(since, asked.until, by, where, latency=False, counters=FEW)
@@ -134,7 +150,7 @@ def _heat(
 
 
 def _clusters(reader: Reader, asked: Asked) -> dict[str, Any]:
-    found = clusters(reader, since=asked.since, until=asked.until, brief=True)
+    found = clusters(reader, since=asked.since, until=asked.until, where=asked.where, brief=True)
     loud = [cluster for cluster in found.clusters if not cluster.muted]
     return {
         "verdict": {"en": found.verdict.text("en"), "zh": found.verdict.text("zh")},
@@ -173,11 +189,17 @@ def _retried(reader: Reader, asked: Asked) -> list[dict[str, Any]]:
     ]
 
 
-def _lost(reader: Reader, asked: Asked) -> list[dict[str, Any]]:
+def _lost(reader: Reader, asked: Asked, verified: bool) -> list[dict[str, Any]]:
     """The newest calls whose answer was lost on the way: those of which it was found out that they had
-    happened, and those of which nobody knows. Calls that only read are left out."""
-    done = found_calls(reader, replace(asked, where=Filter(verified=True)), 5).rows
-    rows = found_calls(reader, replace(asked, where=Filter(effect="unknown", asked=True)), 40).rows
+    happened (`verified`: there are some), and those of which nobody knows. Calls that only read are
+    left out."""
+    done: list[dict[str, Any]] = []
+    if verified:
+        done = found_calls(
+            reader, replace(asked, where=replace(asked.where, verified=True)), 5
+        ).rows
+    where = replace(asked.where, asked=True, effect=asked.where.effect or "unknown")
+    rows = found_calls(reader, replace(asked, where=where), 40).rows
     unknown = [row for row in rows if not _reads(row)][:5]
     both = sorted([*done, *unknown], key=lambda row: -row["started"])
     return [_named(row) | {"verified": row["verified"]} for row in both[:_SHOWN]]

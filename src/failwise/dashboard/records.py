@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from failwise.dashboard.asked import Asked
 from failwise.dashboard.search import found_calls, one_call
+from failwise.effects.identity import effect_key
 from failwise.journal.reader import Filter, Reader
 from failwise.vocabulary import words
 from failwise.vocabulary.failure import Failure
@@ -34,7 +35,8 @@ def call(reader: Reader, run: str, call_id: str, at: float | None) -> dict[str, 
         children = [_brief(one) for one in calls if one["parent_id"] == row["call_id"]][:_RELATED]
         parent = next((_brief(one) for one in calls if one["call_id"] == row["parent_id"]), None)
     return {
-        "call": {name: value for name, value in row.items() if name != "attempts"},
+        "call": {name: value for name, value in row.items() if name not in ("attempts", "changes")},
+        "repairs": row["changes"] if isinstance(row["changes"], list) else [],
         "attempts": row["attempts"],
         "timeline": _timeline(row),
         "told": {
@@ -146,9 +148,8 @@ def _claim(reader: Reader, row: Mapping[str, Any]) -> dict[str, Any] | None:
     if not row["run_id"]:
         return None
     found = reader.source.rows(
-        "SELECT key, state, tool, owner, claimed_at, lease_until, settled_at FROM claims"
-        " WHERE run_id = ? AND call_id = ? LIMIT 1",
-        (row["run_id"], row["call_id"]),
+        "SELECT key, state, tool, owner, claimed_at, lease_until, settled_at FROM claims WHERE key = ?",
+        (effect_key(row["run_id"], row["call_id"]),),
     )
     return dict(found[0]) if found else None
 

@@ -1,5 +1,6 @@
 """Calls that fit a filter, newest first, however many there are: each page looks at a bounded number."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from failwise.dashboard.asked import Asked
@@ -26,7 +27,8 @@ def found_calls(reader: Reader, asked: Asked, limit: int) -> Found:
     """The page of calls that `asked` wants, from ``asked.before`` on."""
     where, before = asked.where, asked.before
     edge = None
-    if where != Filter() and where.run is None:
+    columns = getattr(reader.source, "engine", "") in ("clickhouse", "chdb")
+    if where != Filter() and where.run is None and not columns:  # columns are searched quickly
         edge = _edge(reader, asked, before)
     since = asked.since if edge is None else max(edge, asked.since or edge)
     rows = reader.calls(where, before, limit + 1, since=since, until=asked.until)
@@ -60,11 +62,19 @@ def _edge(reader: Reader, asked: Asked, before: Cursor | None) -> float | None:
 
 
 def one_call(reader: Reader, run: str, call_id: str, at: float | None) -> dict[str, Any] | None:
-    """A call with its attempts: of this id in this run, begun at `at` (epoch seconds) where given."""
+    """A call with its attempts: of this id in this run, begun at `at` (epoch seconds) where given. By its
+    id alone a failure is found however old it is, a success among the newest `LOOKED_AT` calls where
+    the engine has no index of them."""
     since, until = (None, None) if at is None else (at - 0.001, at + 0.001)
     where = Filter(call_id=call_id, run=run or None)
     if not run and at is None:
-        return reader.call(call_id)
+        if getattr(reader.source, "engine", "sqlite") != "sqlite":
+            return reader.call(call_id)
+        rows = reader.calls(replace(where, success=False), None, 1)
+        if not rows:
+            everything = Asked("all", None, None, where, {})
+            rows = reader.calls(where, None, 1, since=_edge(reader, everything, None))
+        return reader.with_attempts(rows)[0] if rows else None
     rows = reader.calls(where, None, 1, since=since, until=until)
     if not rows and at is not None:
         return one_call(reader, run, call_id, None)

@@ -10,11 +10,18 @@ from failwise.dashboard import charts, look
 from failwise.dashboard.asked import PERIODS, Asked
 from failwise.journal.rollups import DAY, HOUR
 from failwise.vocabulary.codes import lookup
+from failwise.vocabulary.kinds import Category
 from failwise.vocabulary.result import Language
 
 PAGES: Final = ("overview", "clusters", "calls", "tools", "upstreams", "effects", "policy")
 """What the navigation leads to, in its order."""
 PATHS: Final[Mapping[str, str]] = {"overview": "/"} | {name: f"/{name}" for name in PAGES[1:]}
+
+
+FILTERED: Final = ("/", "/clusters", "/calls", "/tools", "/upstreams")
+"""The pages that can be filtered."""
+KEPT: Final = ("tool", "upstream", "category", "code", "provider", "model")
+"""Filters that go along from page to page."""
 
 
 class View:
@@ -39,6 +46,7 @@ class View:
         self.lang, self.theme, self.now, self.mark = lang, theme, now, mark
         self.read_only, self.asked, self.signed = read_only, asked, signed
         self.pages, self.paths, self.periods = PAGES, PATHS, tuple(PERIODS)
+        self.categories = tuple(category.value for category in Category)
         self.charts = charts
         self.say = functools.partial(look.say, lang)
         self.named = functools.partial(look.named, lang)
@@ -62,6 +70,14 @@ class View:
             if name in self.parameters
         }
         return self.url(path, **stretch, **parameters)
+
+    def nav(self, path: str, **parameters: Any) -> str:
+        """The address of a page that lists or counts calls, in the same stretch and for the same calls;
+        other pages have no filter."""
+        kept = self.asked.given if self.asked is not None and path in FILTERED else {}
+        return self.page(
+            path, **{**{name: kept[name] for name in KEPT if name in kept}, **parameters}
+        )
 
     def call(self, row: Mapping[str, Any]) -> str:
         """The address of a call."""
@@ -109,6 +125,16 @@ class View:
                     *(f"{names[key]} {look.count(counts[key])}" for key in keys if counts[key]),
                 ]
             )
+            for at, counts in points
+        ]
+
+    def each(
+        self, points: Sequence[tuple[float, Mapping[str, int]]], above: str, below: str
+    ) -> list[str]:
+        """What each point of a line is, in words."""
+        return [
+            f"{look.moment(at, '%Y-%m-%d %H:%M')} · "
+            + (f"{counts[above] / counts[below]:.2f}" if counts[below] else "–")
             for at, counts in points
         ]
 

@@ -4,9 +4,9 @@ However many calls were recorded: counts come by hour and fingerprint, texts fro
 failures.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from failwise.classify.fingerprint import ignores_text
@@ -22,9 +22,9 @@ from failwise.vocabulary.records import record
 
 _READ: Final = 20_000
 """Newest failures that are looked at for texts and examples."""
-_ASKED_BRIEFLY: Final = 10
+_ASKED_BRIEFLY: Final = 100
 _ASKED_SINGLY: Final = 300
-"""Fingerprints that are not among them and are asked for one by one, the most frequent first."""
+"""Fingerprints that are not among them and are asked for besides, the most frequent first."""
 _RUNS: Final = 200
 """Runs that are looked at for what helped after a failure that the model could cure."""
 _BY_MODEL: Final = ("ask_model", "repair_arguments", "ask_user")
@@ -58,17 +58,25 @@ def clusters(
     *,
     since: float | None = None,
     until: float | None = None,
+    where: Filter | None = None,
     brief: bool = False,
 ) -> Clusters:
     """The clusters of a journal: a path, a URL, an open one, or None for the usual place.
 
-    `since` (included) and `until` (not included) in epoch seconds; counts are by whole hours. `brief`
+    `since` (included) and `until` (not included) in epoch seconds; counts are by whole hours. `where`
+    keeps to the failures that fit; fallbacks are never counted. `brief`
     is for headlines, and quick however many calls there are: the same clusters and counts, without
     trends and without what helped. Raises `ConfigurationError` where there is no journal.
     """
     with open_reader(journal) as reader:
-        tallies = _counted(reader, since, until, hourly=not brief)
-        last = _described(reader, tallies, since, until, LOOKED_AT if brief else _READ)
+        wanted = replace(where or Filter(), success=False, asked=True)
+        tallies: dict[str, Tally] = {}
+        if where is None or (where.success is not True and where.asked is not False):
+            tallies = _counted(reader, since, until, wanted, hourly=not brief)
+        last: list[dict[str, Any]] = []
+        if tallies:
+            read = LOOKED_AT if brief else _READ
+            last = _described(reader, tallies, since, until, wanted, read)
         found = clusters_of(
             tallies.values(),
             total=sum(tally.count for tally in tallies.values()),
@@ -156,10 +164,10 @@ def curation_of(reader: Reader) -> Curation:
 
 
 def _counted(
-    reader: Reader, since: float | None, until: float | None, *, hourly: bool = True
+    reader: Reader, since: float | None, until: float | None, where: Filter, *, hourly: bool
 ) -> dict[str, Tally]:
     tallies: dict[str, Tally] = {}
-    for row in reader.fingerprints(since, until, by=("hour",) if hourly else ()):
+    for row in reader.fingerprints(since, until, ("hour",) if hourly else (), where):
         fingerprint = row["fingerprint"]
         if not fingerprint or not row["asked"]:
             continue
@@ -188,24 +196,35 @@ def _described(
     tallies: Mapping[str, Tally],
     since: float | None,
     until: float | None,
+    where: Filter,
     read: int,
 ) -> list[dict[str, Any]]:
     """Give the tallies their templates and examples; gives the newest failures, newest first."""
     masker = Masker()
     untold = set(tallies)
     last: list[dict[str, Any]] = []
-    for row in _newest(reader, since, until, read, tallies):
+    for row in _newest(reader, since, until, where, read, tallies):
         last.append(row)
         tally = tallies.get(row["fingerprint"] or "")
         if tally is not None and len(tally.examples) < EXAMPLES:
             _describe(tally, row, masker, first=tally.fingerprint in untold)
             untold.discard(tally.fingerprint)
     order = sorted(untold, key=lambda one: (-tallies[one].count, one))
-    for fingerprint in order[: _ASKED_SINGLY if read == _READ else _ASKED_BRIEFLY]:
-        for row in reader.failures(
-            *_around(tallies[fingerprint].last, since, until), 1, Filter(fingerprint=fingerprint)
-        ):
-            _describe(tallies[fingerprint], row, masker, first=True)
+    order = order[: _ASKED_SINGLY if read == _READ else _ASKED_BRIEFLY]
+    known = {
+        one: at
+        for one in order
+        if (at := tallies[one].last) is not None and _inside(at, since, until)
+    }
+    for row in reader.failures_at(known):
+        if row["fingerprint"] in untold:
+            _describe(tallies[row["fingerprint"]], row, masker, first=True)
+            untold.discard(row["fingerprint"])
+    for fingerprint in order:
+        if fingerprint in untold:
+            wanted = replace(where, fingerprint=fingerprint)
+            for row in reader.failures(since, until, 1, wanted):
+                _describe(tallies[fingerprint], row, masker, first=True)
     return last
 
 
@@ -213,6 +232,7 @@ def _newest(
     reader: Reader,
     since: float | None,
     until: float | None,
+    where: Filter,
     limit: int,
     tallies: Mapping[str, Tally],
 ) -> list[dict[str, Any]]:
@@ -222,19 +242,14 @@ def _newest(
     for length in (_HOUR, 24 * _HOUR):
         begin = end - length
         if end and (since is None or begin > since):
-            found = list(reader.failures(begin, until, limit, Filter(asked=True)))
+            found = list(reader.failures(begin, until, limit, where))
             if len(found) >= limit:
                 return found
-    return list(reader.failures(since, until, limit, Filter(asked=True)))
+    return list(reader.failures(since, until, limit, where))
 
 
-def _around(
-    at: float | None, since: float | None, until: float | None
-) -> tuple[float | None, float | None]:
-    """The one moment, where it is known and asked for; else the whole stretch."""
-    if at is None or (until is not None and at >= until) or (since is not None and at < since):
-        return since, until
-    return at, math.nextafter(at, math.inf)
+def _inside(at: float, since: float | None, until: float | None) -> bool:
+    return (since is None or at >= since) and (until is None or at < until)
 
 
 def _describe(tally: Tally, row: Mapping[str, Any], masker: Masker, *, first: bool) -> None:
@@ -292,18 +307,18 @@ def _helps(
         if len(runs) >= _RUNS:
             break
     counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for run_id in runs:
-        open_ones: dict[str, dict[str, Any]] = {}
-        for call in reader.run(run_id, 1_000):
-            earlier = open_ones.pop(call["tool"], None)
-            if earlier is not None:
-                pair = counts[earlier["fingerprint"], earlier["action"]]
-                pair[0] += 1
-                pair[1] += 1 if call["success"] else 0
-            if not call["success"] and call["action"] in _BY_MODEL and call["fingerprint"]:
-                open_ones[call["tool"]] = call
-        for left in open_ones.values():
-            counts[left["fingerprint"], left["action"]][0] += 1
+    open_ones: dict[tuple[str, str], dict[str, Any]] = {}
+    for call in reader.courses(list(runs)):
+        which = call["run_id"], call["tool"]
+        earlier = open_ones.pop(which, None)
+        if earlier is not None:
+            pair = counts[earlier["fingerprint"], earlier["action"]]
+            pair[0] += 1
+            pair[1] += 1 if call["success"] else 0
+        if not call["success"] and call["action"] in _BY_MODEL and call["fingerprint"]:
+            open_ones[which] = call
+    for left in open_ones.values():
+        counts[left["fingerprint"], left["action"]][0] += 1
     for (fingerprint, action), (tried, worked) in counts.items():
         found[fingerprint].append(Help(action, tried, worked))
     return found

@@ -18,14 +18,14 @@ LINE_LIMIT = 4_000_000
 """Characters of one line that are read."""
 _PAGE = 2_000
 _DERIVED = ("id", "hour", "latency_bucket")
-_DATA = ("failure", "arguments")
+_DATA = ("failure", "arguments", "changes")
 _REALS = frozenset(
     {"started", "duration_ms", "waited_ms", "retry_at", "retry_after", "delay", "at"}
 )
 _TEXTS = frozenset(
     {"call_id", "run_id", "parent_id", "tool", "stop_reason", "upstream", "model", "degraded_to",
      "action", "category", "code", "effect", "provider", "fingerprint", "rule", "message", "failure",
-     "arguments", "failure_rule", "reason", "attempts"}
+     "arguments", "changes", "failure_rule", "reason", "attempts"}
 )  # fmt: skip
 """What is text; all other columns are whole numbers but `_REALS`."""
 _NEEDED: Mapping[str, Any] = {
@@ -34,7 +34,7 @@ _NEEDED: Mapping[str, Any] = {
     "waited_ms": 0.0, "told_waits": 0, "waits_obeyed": 0,
 }  # fmt: skip
 _NEEDED_OF_ATTEMPT: Mapping[str, Any] = {"number": 1, "started": 0.0, "duration_ms": 0.0}
-_LONGEST = {"failure": rows.FAILURE, "arguments": rows.ARGUMENTS, "message": rows.MESSAGE,
+_LONGEST = {"failure": rows.FAILURE, "arguments": rows.ARGUMENTS, "changes": rows.ARGUMENTS, "message": rows.MESSAGE,
             "reason": rows.MESSAGE}  # fmt: skip
 
 

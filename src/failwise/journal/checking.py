@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from failwise.journal import rollups
+from failwise.journal import rollups, spans
 from failwise.journal.read import File
+from failwise.journal.rollups import DAY
 from failwise.vocabulary.records import record
 
 _TABLES = (
     "calls", "attempts", "raw_answers", "claims", "prevented", "cluster_names", "advice",
-    *(rollup.table for rollup in rollups.ALL),
+    *(rollup.table for rollup in rollups.ALL), "spans", *(sums.table for sums in spans.ALL),
 )  # fmt: skip
 
 
@@ -28,8 +29,8 @@ def info(source: File, now: float) -> dict[str, Any]:
             if _readable(source, table) else None for table in _TABLES}  # fmt: skip
     oldest, newest = source.rows("SELECT min(started) AS a, max(started) AS b FROM calls")[0]
     opened = source.rows(
-        "SELECT count(*) AS n FROM claims WHERE state = 'unknown'"
-        " OR (state = 'claimed' AND lease_until <= ?)",
+        "SELECT count(*) AS n FROM claims WHERE state IN ('claimed', 'unknown')"
+        " AND (state = 'unknown' OR lease_until <= ?)",
         (now,),
     )
     counted = source.rows("SELECT coalesce(sum(calls), 0) AS n FROM rollup_calls")[0][0]
@@ -97,7 +98,25 @@ def check(source: File) -> list[Finding]:
             found.append(
                 Finding("counts", f"{rollup.table} lacks {missing:,} calls in {len(short):,} hours")
             )
-    return found
+    return found + _short_days(source)
+
+
+def _short_days(source: File) -> list[Finding]:
+    """Days that were summed up, and sum up less than their hours. (More may be: old hours go first.)"""
+    if not _readable(source, "spans"):
+        return []
+    summed = source.rows(
+        "SELECT day, sum(calls) AS n FROM span_calls WHERE days = 1"
+        " AND day IN (SELECT day FROM spans WHERE days = 1) GROUP BY 1"
+    )
+    sums = {int(day): int(count) for day, count in summed}
+    days = source.rows(
+        f"SELECT hour - hour % {DAY} AS day, sum(calls) AS n FROM rollup_calls GROUP BY 1"  # noqa: S608
+    )
+    short = [count - sums[day] for day, count in days if day in sums and sums[day] < count]
+    if not short:
+        return []
+    return [Finding("counts", f"span_calls lacks {int(sum(short)):,} calls in {len(short):,} days")]
 
 
 def _by_hour(source: File, sql: str, first: int) -> dict[int, int]:

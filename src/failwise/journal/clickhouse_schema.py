@@ -87,7 +87,9 @@ _FIRST = (
     " ORDER BY (hour, tool, model, parameters)" + _DEDUPLICATED,
 )
 
-MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST,)
+_SECOND = ("ALTER TABLE calls ADD COLUMN IF NOT EXISTS changes Nullable(String)",)
+
+MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST, _SECOND)
 """Item n takes tables from version n to n + 1. Never change one that was released: append. The views
 are made anew after any step, from `rollups`."""
 

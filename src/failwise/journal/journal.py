@@ -74,7 +74,7 @@ class Journal:
     ) -> None:
         self._target = places.locate(place)
         self._claims_target = places.claims_target(self._target, claims)
-        self.place = self._target.shown
+        self.place, self.engine = self._target.shown, self._target.engine
         self._owner, self._made_owner = owner, ""
         if raw not in (False, True, "redacted", "as is"):
             raise UsageError(f"Journal(raw={raw!r}): say True, 'redacted', 'as is' or False")
@@ -221,6 +221,13 @@ class Journal:
                 with writer.door:
                     more = writer.store.prune(at_once=True) or more
         return more
+
+    def sum_up(self) -> bool:
+        """Sum up one day or week that is over, so that questions over long stretches are quick; True
+        when there is more. The writer does it by itself; whoever only reads may."""
+        self.flush()
+        with self._writer.door:
+            return self._writer.store.sum_up(at_once=True)
 
     def flush(self, timeout: float | None = 5.0) -> bool:
         """Wait until everything noted before is written. False: not in time, or not possible."""

@@ -8,13 +8,14 @@ from urllib.parse import parse_qsl, urlencode
 
 from failwise.effects.claims import Settled, StoredClaim
 from failwise.journal import postgres_schema as schema
-from failwise.journal import rollups, rows
+from failwise.journal import rollups, rows, spans
 from failwise.journal.ledger import Ledger, storable
 from failwise.journal.named import DatabaseError, named_rows
 from failwise.journal.numbers import Numbers
 from failwise.journal.place import Target, censored
 from failwise.journal.postgres_claims import grant_new, load
-from failwise.journal.postgres_days import DATED, drop_days, make_day
+from failwise.journal.postgres_days import DATED, make_day
+from failwise.journal.postgres_upkeep import prune, sum_up
 from failwise.journal.requests import Claiming, Settling
 from failwise.journal.rollups import DAY
 from failwise.journal.store import Keeping
@@ -38,8 +39,8 @@ _INSERTS = {
     for table, columns in _TABLES.items()
 }
 _STARTED = rows.CALL_COLUMNS.index("started")
+_HOUR = rows.CALL_COLUMNS.index("hour")
 _CHUNK = 64
-_PRUNED_AT_ONCE = 5_000
 _PRUNE_EVERY = 300.0
 _STATEMENT_MS = 60_000
 _WORK = "64MB"
@@ -69,7 +70,7 @@ class PostgresStore:
         self._days: set[int] = set()
         self._batch = 0
         self._uncertain: tuple[int, int, int, int] | None = None
-        self._prune_at = -math.inf
+        self._prune_at = self._sum_up_at = -math.inf
 
     @property
     def redactor(self) -> rows.Redactor:
@@ -234,6 +235,7 @@ class PostgresStore:
         sql = _spelled(rollup.addition(least="least", greatest="greatest", shard="0"))
         with self._said(), self.connection().transaction(), self.connection().cursor() as cursor:
             cursor.executemany(sql, counts)
+            cursor.execute("DELETE FROM spans")  # of whichever days it was
 
     def _send(self, made: rows.Built, first: int, dealt: int, failed: int) -> int:
         """`_write`, and once more where a day was dropped meanwhile: records that old are rare."""
@@ -273,6 +275,9 @@ class PostgresStore:
             for table, statement in _ROLLUPS.items():
                 if table != rollups.ATTEMPTS.table or made.attempts:
                     connection.execute(statement, values)
+            # After the rollups: whoever sums up just now holds them until it is done.
+            for statement in spans.reopening({row[_HOUR] for row in made.calls}):
+                connection.execute(statement)
             connection.execute(
                 "INSERT INTO writers VALUES (%s, %s, extract(epoch FROM now())) ON CONFLICT (writer)"
                 " DO UPDATE SET batch = excluded.batch, at = excluded.at",
@@ -322,11 +327,24 @@ class PostgresStore:
             for sql, parameters in statements:
                 self.connection().execute(_spelled(sql), list(parameters))
 
-    def prune(self, *, at_once: bool = False) -> bool:
+    def sum_up(self, *, at_once: bool = False) -> bool:
+        now = self._now()
+        if now < self._sum_up_at and not at_once:
+            return False
+        with self._said():
+            more = sum_up(self.connection(), now)
+        if not more:
+            self._sum_up_at = now + spans.EVERY
+        return more
+
+    def _now(self) -> float:
         import time
 
         clock = self._keeping.clock
-        now = clock.time() if clock is not None else time.time()
+        return clock.time() if clock is not None else time.time()
+
+    def prune(self, *, at_once: bool = False) -> bool:
+        now = self._now()
         if now < self._prune_at and not at_once:
             return False
         with self._said():
@@ -336,7 +354,7 @@ class PostgresStore:
             more = False
             if found and found[0]:
                 try:
-                    more = self._prune(connection, now)
+                    more = prune(connection, self._keeping, now, self._days)
                 finally:
                     if not connection.closed:
                         connection.execute("SELECT pg_advisory_unlock(%s)", (_PRUNING,))
@@ -344,42 +362,8 @@ class PostgresStore:
             self._prune_at = now + _PRUNE_EVERY
         return more
 
-    def _prune(self, connection: "Connection[Any]", now: float) -> bool:
-        keeping = self._keeping
-        oldest = now - keeping.calls_days * 86_400
-        beyond = connection.execute(
-            "SELECT started FROM calls ORDER BY started DESC, id DESC OFFSET %s LIMIT 1",
-            (max(0, keeping.calls_rows - 1),),
-        ).fetchone()
-        cut = max(oldest, beyond[0]) if beyond is not None else oldest
-        if drop_days(connection, cut):
-            self._days.clear()
-        gone = connection.execute(
-            "DELETE FROM calls WHERE (id, started) IN"
-            " (SELECT id, started FROM calls WHERE started < %s ORDER BY started LIMIT %s)",
-            (cut, _PRUNED_AT_ONCE),
-        ).rowcount
-        connection.execute("DELETE FROM attempts WHERE at < %s", (cut,))
-        connection.execute(
-            "DELETE FROM claims WHERE settled_at < %s AND state IN ('done', 'not_done')", (oldest,)
-        )
-        connection.execute("DELETE FROM prevented WHERE at < %s", (oldest,))
-        connection.execute(
-            "DELETE FROM raw_answers WHERE at < %s", (now - keeping.raw_days * 86_400,)
-        )
-        connection.execute("DELETE FROM writers WHERE at < %s", (now - 7 * 86_400,))
-        for rollup in rollups.ALL:
-            connection.execute(
-                f"DELETE FROM {rollup.table} WHERE {rollup.period} < %s",  # noqa: S608
-                (now - keeping.figures_days * 86_400,),
-            )
-        for statement in _MERGES:
-            connection.execute(statement, {"now": int(now)})
-        return gone >= _PRUNED_AT_ONCE
-
 
 _ROLLUPS = schema.rollup_statements()
-_MERGES = schema.merge_statements()
 _PRUNING = schema.LOCK + 1
 """The advisory lock of whoever prunes."""
 

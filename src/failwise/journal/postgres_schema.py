@@ -121,7 +121,32 @@ _FIRST = (
     " at double precision NOT NULL)",
 )
 
-MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST,)
+_SPAN = "days bigint NOT NULL, day bigint NOT NULL, tool text NOT NULL, upstream text NOT NULL, "
+_SECOND = (
+    "CREATE TABLE spans (days bigint NOT NULL, day bigint NOT NULL, PRIMARY KEY (days, day))",
+    f"CREATE TABLE span_calls ({_SPAN}model text NOT NULL, provider text NOT NULL,"
+    " category text NOT NULL, code text NOT NULL, asked smallint NOT NULL, calls bigint NOT NULL,"
+    " successes bigint NOT NULL, first_try bigint NOT NULL, recovered bigint NOT NULL,"
+    " degraded bigint NOT NULL, refusals bigint NOT NULL, rounds bigint NOT NULL,"
+    " requests bigint NOT NULL, retried bigint NOT NULL, retries bigint NOT NULL,"
+    " wasted bigint NOT NULL, failed_attempts bigint NOT NULL, told_waits bigint NOT NULL,"
+    " waits_obeyed bigint NOT NULL, waited_ms double precision NOT NULL, repaired bigint NOT NULL,"
+    " repairs bigint NOT NULL, verified bigint NOT NULL, body_length bigint NOT NULL,"
+    " fed_length bigint NOT NULL, body_tokens bigint NOT NULL, fed_tokens bigint NOT NULL,"
+    " duration_ms double precision NOT NULL, PRIMARY KEY (days, day, tool, upstream, model, provider,"
+    " category, code, asked))",
+    f"CREATE TABLE span_failures ({_SPAN}fingerprint text NOT NULL, code text NOT NULL,"
+    " category text NOT NULL, provider text NOT NULL, asked smallint NOT NULL,"
+    " calls bigint NOT NULL, first_seen double precision NOT NULL,"
+    " last_seen double precision NOT NULL, PRIMARY KEY (days, day, fingerprint, code, tool,"
+    " upstream, category, provider, asked))",
+    f"CREATE TABLE span_latencies ({_SPAN}asked smallint NOT NULL, bucket integer NOT NULL,"
+    " calls bigint NOT NULL, PRIMARY KEY (days, day, tool, upstream, asked, bucket))",
+    "CREATE INDEX claims_open ON claims (claimed_at) WHERE state IN ('claimed', 'unknown')",
+    "ALTER TABLE calls ADD COLUMN changes text",
+)
+
+MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST, _SECOND)
 """Item n takes tables from version n to n + 1. Never change one that was released: append."""
 
 

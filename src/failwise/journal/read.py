@@ -145,6 +145,10 @@ class File:
     def resolve(self, key: str, state: Literal["done", "not_done"]) -> StoredClaim:
         return self._beside.resolve(key, state)
 
+    def sum_up(self) -> bool:
+        """Sum up one day or week that is over; True when there is more (see `Store.sum_up`)."""
+        return self._store.sum_up(at_once=True)
+
     def close(self) -> None:
         for store in {id(one): one for one in (self._store, self._beside)}.values():
             store.close()
@@ -215,8 +219,8 @@ def open_effects(
     """Effects that may have happened, oldest first: unknown, or claimed under a lease that ran out."""
     moment = SystemClock.time() if now is None else now
     found = source.rows(
-        f"SELECT {_OPEN_COLUMNS} FROM claims WHERE state='unknown'"  # noqa: S608
-        " OR (state='claimed' AND lease_until<=?) ORDER BY claimed_at LIMIT ?",
+        f"SELECT {_OPEN_COLUMNS} FROM claims WHERE state IN ('claimed', 'unknown')"  # noqa: S608
+        " AND (state = 'unknown' OR lease_until <= ?) ORDER BY claimed_at LIMIT ?",
         (moment, limit),
     )
     return [OpenEffect(**dict(row) | {"arguments": loaded(row["arguments"])}) for row in found]

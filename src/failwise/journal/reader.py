@@ -1,6 +1,6 @@
 """`Reader`: every question that reports, clusters and dashboards ask of a journal, on every engine.
 
-Rows are plain dictionaries. The questions stand in `counts`, `records` and `names`.
+Rows are plain dictionaries. The questions stand in `counts`, `outcomes`, `records` and `names`.
 """
 
 import os
@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from failwise.journal.counts import Counts
 from failwise.journal.names import ClusterName, Names
+from failwise.journal.outcomes import Outcomes
 from failwise.journal.records import Cursor, Records, loaded
 from failwise.journal.selection import By, Filter
 from failwise.journal.source import Source
@@ -17,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Reader(Counts, Records, Names):
+class Reader(Counts, Outcomes, Records, Names):
     """Questions to one journal. `source` is closed with it where `open_reader` opened it.
 
     `since` (included) and `until` (not included) are epoch seconds, None for no bound, everywhere.
@@ -32,6 +33,12 @@ class Reader(Counts, Records, Names):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def sum_up(self) -> bool:
+        """Sum up one day or week that is over, so that questions over long stretches are quick; True
+        when there is more. Raises what the source raises where it may only be read."""
+        summing = getattr(self.source, "sum_up", None)
+        return summing is not None and bool(summing())
 
     def close(self) -> None:
         """Close the connection, if it is this reader's own."""

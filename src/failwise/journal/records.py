@@ -1,7 +1,7 @@
 """What was recorded: calls, attempts, runs, failures, raw answers, open effects."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from failwise.journal.clock import SystemClock
@@ -16,6 +16,8 @@ Cursor: TypeAlias = tuple[float, int]
 """Where a page ended: ``(started, id)`` of its last row."""
 
 _PAGE = 10_000
+_TOGETHER = 100
+"""Failures, or runs, that are looked up in one question."""
 
 
 class Records:
@@ -32,7 +34,7 @@ class Records:
         since: float | None = None,
         until: float | None = None,
     ) -> list[dict[str, Any]]:
-        """Calls, newest first: every column of ``calls``, ``failure`` and ``arguments`` as data,
+        """Calls, newest first: every column of ``calls``, ``failure``, ``arguments`` and ``changes`` (its repairs) as data,
         ``success`` and ``verified`` as bool. The next page: ``before=(row["started"], row["id"])``
         of the last one."""
         conditions, values = conditions_of(where or NO_FILTER, (since, until), "started", of_calls)
@@ -67,6 +69,20 @@ class Records:
         )
         return self.with_attempts([_call(row) for row in found])
 
+    def courses(self, runs: Sequence[str], limit: int = 20_000) -> list[dict[str, Any]]:
+        """What the calls of these runs were, all runs asked for together, in the order the calls began:
+        ``run_id``, ``tool``, ``success``, ``action``, ``fingerprint``."""
+        found: list[dict[str, Any]] = []
+        for start in range(0, len(runs), _TOGETHER):
+            some = runs[start : start + _TOGETHER]
+            rows = self.source.rows(
+                "SELECT run_id, tool, success, action, fingerprint FROM calls"  # noqa: S608
+                f" WHERE run_id IN ({places(some)}) AND run_id <> '' ORDER BY started, id LIMIT ?",
+                [*some, limit],
+            )
+            found += [dict(row) | {"success": bool(row["success"])} for row in rows]
+        return found
+
     def failures(
         self,
         since: float | None = None,
@@ -89,8 +105,22 @@ class Records:
             left -= len(page)
             before = page[-1]["started"], page[-1]["id"]
 
+    def failures_at(self, moments: Mapping[str, float]) -> list[dict[str, Any]]:
+        """Failed calls by fingerprint and the very moment at which they began (epoch s), as
+        `fingerprints` gives it: rows of `calls`, asked for together."""
+        found: list[dict[str, Any]] = []
+        names = list(moments)
+        for start in range(0, len(names), _TOGETHER):
+            some = names[start : start + _TOGETHER]
+            rows = self.source.rows(
+                f"SELECT {_CALLS} FROM calls WHERE success = 0 AND started IN ({places(some)})"  # noqa: S608
+                f" AND fingerprint IN ({places(some)}) ORDER BY started, id",
+                [*(moments[name] for name in some), *some],
+            )
+            found += [_call(row) for row in rows]
+        return [row for row in found if moments.get(row["fingerprint"]) == row["started"]]
+
     def with_attempts(self, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """These rows of `calls`, each with its ``attempts``."""
         """The same rows, each with its ``attempts`` in order."""
         by_id: dict[int, list[dict[str, Any]]] = {call["id"]: [] for call in calls}
         # A first try that was fine has none.
@@ -122,8 +152,9 @@ class Records:
         ``call_id``, ``tool``, ``owner``, ``claimed_at``, ``lease_until``, ``arguments``."""
         moment = SystemClock.time() if now is None else now
         found = self.source.rows(
-            f"SELECT {_OPEN} FROM claims WHERE state = 'unknown'"  # noqa: S608
-            " OR (state = 'claimed' AND lease_until <= ?) ORDER BY claimed_at LIMIT ?",
+            # The first condition says nothing new, but claims that are open have an index.
+            f"SELECT {_OPEN} FROM claims WHERE state IN ('claimed', 'unknown')"  # noqa: S608
+            " AND (state = 'unknown' OR lease_until <= ?) ORDER BY claimed_at LIMIT ?",
             (moment, limit),
         )
         return [dict(row) | {"arguments": loaded(row["arguments"])} for row in found]
@@ -155,4 +186,5 @@ def _call(row: Any) -> dict[str, Any]:
     values["verified"] = None if values["verified"] is None else bool(values["verified"])
     values["failure"] = loaded(values["failure"])
     values["arguments"] = loaded(values["arguments"])
+    values["changes"] = loaded(values["changes"])
     return values

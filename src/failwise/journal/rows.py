@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from failwise.journal.bounded import LONGEST, bounded, json_of
+from failwise.journal.changes import changes_json
 from failwise.journal.latency import bucket_of
 from failwise.journal.rollups import HOUR
 from failwise.vocabulary.failure import Failure
@@ -33,7 +34,7 @@ CALL_COLUMNS = (
     "degraded_to", "verified", "retry_at", "action", "waited_ms", "told_waits", "waits_obeyed",
     "category", "code", "http_status", "effect", "retry_after", "provider", "fingerprint", "rule",
     "message", "failure", "body_length", "fed_length", "arguments", "parameters", "body_tokens",
-    "fed_tokens",
+    "fed_tokens", "changes",
 )  # fmt: skip
 """The columns of ``calls``, in the order of `call_row`."""
 OF_CALL = ("hour", "tool", "upstream", "model", "success")
@@ -177,6 +178,7 @@ def call_row(number: int, result: "ToolResult[Any] | Plain", redactor: Redactor)
             *_PLAIN_REST,
             parameters,
             *_NO_TOKENS,
+            None,
         )
     attempts = result.attempts
     failure = result.failure
@@ -211,6 +213,7 @@ def call_row(number: int, result: "ToolResult[Any] | Plain", redactor: Redactor)
             if fed is None or failure is None
             else (_body_tokens(failure), estimated(fed))
         ),
+        changes_json(result.repairs, redactor) if result.repairs else None,
     )
 
 

@@ -108,7 +108,41 @@ _SECOND = (
     "CREATE INDEX raw_answers_by_time ON raw_answers (at)",
 )
 
-MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST, _SECOND, advice.TABLE)
+_SPAN_KEYS = (
+    "days INTEGER NOT NULL, day INTEGER NOT NULL, tool TEXT NOT NULL, upstream TEXT NOT NULL,"
+)
+_FOURTH = (
+    "CREATE TABLE spans (days INTEGER NOT NULL, day INTEGER NOT NULL, PRIMARY KEY (days, day))"
+    " WITHOUT ROWID",
+    "CREATE TABLE span_calls ("
+    + _SPAN_KEYS
+    + " model TEXT NOT NULL, provider TEXT NOT NULL, category TEXT NOT NULL, code TEXT NOT NULL,"
+    " asked INTEGER NOT NULL, calls INTEGER NOT NULL, successes INTEGER NOT NULL,"
+    " first_try INTEGER NOT NULL, recovered INTEGER NOT NULL, degraded INTEGER NOT NULL,"
+    " refusals INTEGER NOT NULL, rounds INTEGER NOT NULL, requests INTEGER NOT NULL,"
+    " retried INTEGER NOT NULL, retries INTEGER NOT NULL, wasted INTEGER NOT NULL,"
+    " failed_attempts INTEGER NOT NULL, told_waits INTEGER NOT NULL,"
+    " waits_obeyed INTEGER NOT NULL, waited_ms REAL NOT NULL, repaired INTEGER NOT NULL,"
+    " repairs INTEGER NOT NULL, verified INTEGER NOT NULL, body_length INTEGER NOT NULL,"
+    " fed_length INTEGER NOT NULL, body_tokens INTEGER NOT NULL, fed_tokens INTEGER NOT NULL,"
+    " duration_ms REAL NOT NULL, PRIMARY KEY (days, day, tool, upstream, model, provider, category,"
+    " code, asked)) WITHOUT ROWID",
+    "CREATE TABLE span_failures ("
+    + _SPAN_KEYS
+    + " fingerprint TEXT NOT NULL, code TEXT NOT NULL, category TEXT NOT NULL,"
+    " provider TEXT NOT NULL, asked INTEGER NOT NULL, calls INTEGER NOT NULL,"
+    " first_seen REAL NOT NULL, last_seen REAL NOT NULL, PRIMARY KEY (days, day, fingerprint, code,"
+    " tool, upstream, category, provider, asked)) WITHOUT ROWID",
+    "CREATE TABLE span_latencies ("
+    + _SPAN_KEYS
+    + " asked INTEGER NOT NULL, bucket INTEGER NOT NULL, calls INTEGER NOT NULL,"
+    " PRIMARY KEY (days, day, tool, upstream, asked, bucket)) WITHOUT ROWID",
+    "CREATE INDEX claims_open ON claims (claimed_at) WHERE state IN ('claimed', 'unknown')",
+    "CREATE INDEX attempts_by_time ON attempts (at)",
+    "ALTER TABLE calls ADD COLUMN changes TEXT",
+)
+
+MIGRATIONS: tuple[Sequence[str], ...] = (_FIRST, _SECOND, advice.TABLE, _FOURTH)
 """Item n takes a file from version n to n + 1. Never change one that was released: append."""
 
 _ROLLED_UP = 2
@@ -166,6 +200,12 @@ def connect_to_read(place: str, *, timeout: float = 5.0) -> sqlite3.Connection:
             writing = connect(place, timeout=timeout)
             connection.close()
             return writing
+        if _version(connection) < len(MIGRATIONS):
+            raise ConfigurationError(
+                "this journal is of an older Failwise and cannot be brought forward where it may only"
+                " be read: copy it to a place that can be written",
+                file=place,
+            )
     except BaseException as error:
         connection.close()
         if isinstance(error, sqlite3.DatabaseError):

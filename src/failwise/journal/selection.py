@@ -48,6 +48,12 @@ class Filter:
         return all(value is None for value in (*fine, self.verified, self.text))
 
     @property
+    def rolled_up_by_fingerprint(self) -> bool:
+        """The rollup of failures can answer it."""
+        fine = (self.run, self.call_id, self.effect, self.http_status, self.model)
+        return all(value is None for value in (*fine, self.verified, self.text))
+
+    @property
     def of_failures(self) -> bool:
         """No success can fit."""
         kinds = (self.category, self.code, self.provider)
@@ -186,7 +192,7 @@ def group_columns(
     for name in by:
         if columns is not None:
             spelled.append(columns["hour" if name == "day" else name])
-        elif name == "day" and not rolled_up:
+        elif name == "day" and (not rolled_up or period == "hour"):
             spelled.append(f"hour - hour % {DAY}")
         elif name in ("hour", "day"):
             spelled.append(period)

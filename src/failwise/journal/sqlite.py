@@ -8,7 +8,7 @@ from typing import Any
 
 from failwise.effects.claims import Settled, StoredClaim
 from failwise.journal import place as places
-from failwise.journal import rollups, rows, schema
+from failwise.journal import rollups, rows, schema, spans
 from failwise.journal.clock import SystemClock
 from failwise.journal.ledger import (
     CLAIM_COLUMNS,
@@ -53,6 +53,7 @@ _CALL = insertion("calls", rows.CALL_COLUMNS)
 _ATTEMPT = insertion("attempts", rows.ATTEMPT_COLUMNS)
 _RAW = insertion("raw_answers", rows.RAW_COLUMNS)
 _ROLLUPS = tuple(rollup.insert(f"{rollup.id} > ?") for rollup in rollups.ALL)
+_HOUR = rows.CALL_COLUMNS.index("hour")
 _CHUNK = 32
 """Records between two looks whether somebody's claim waits."""
 _PRUNED_AT_ONCE = 1_000
@@ -72,6 +73,7 @@ class SqliteStore:
         self._opened_place = place
         self._ledger = Ledger()
         self._prune_at = 0.0
+        self._sum_up_at = 0.0
         self._synchronous = ""
 
     @property
@@ -154,10 +156,12 @@ class SqliteStore:
         with self._transaction(False) as connection:
             found = connection.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
             first = number = int(found[0])
+            hours: set[int] = set()
             while dealt < len(batch):
                 chunk = batch[dealt : dealt + _CHUNK]
                 made = rows.built(chunk, number + 1, redactor, keeping.raw, keeping.raw_bytes)
                 number += len(chunk)
+                hours.update(row[_HOUR] for row in made.calls)
                 failed += len(chunk) - len(made.calls) + _insert(connection, _CALL, made.calls)
                 _insert(connection, _ATTEMPT, made.attempts)
                 _insert(connection, _RAW, made.raw)
@@ -166,6 +170,8 @@ class SqliteStore:
                     break
             for statement in _ROLLUPS:
                 connection.execute(statement, (first,))
+            for statement in spans.reopening(hours):
+                connection.execute(statement)
         return dealt, failed
 
     def load(self, made: rows.Built) -> int:
@@ -177,11 +183,14 @@ class SqliteStore:
             _insert(connection, _RAW, made.raw)
             for statement in _ROLLUPS:
                 connection.execute(statement, found)
+            for statement in spans.reopening({row[_HOUR] for row in made.calls}):
+                connection.execute(statement)
         return failed
 
     def add_counts(self, rollup: rollups.Rollup, counts: Sequence[Sequence[Any]]) -> None:
         with self._transaction(True) as connection:
             connection.executemany(rollup.addition(), counts)
+            connection.execute("DELETE FROM spans")  # of whichever days it was
 
     def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         cursor = self.connection().cursor()
@@ -228,10 +237,29 @@ class SqliteStore:
                         f"DELETE FROM {rollup.table} WHERE {rollup.period} < ?",  # noqa: S608
                         (now - keeping.figures_days * 86_400,),
                     )
+                for statement in spans.expired(now - keeping.figures_days * 86_400):
+                    connection.execute(statement)
         more = len(ids) >= _PRUNED_AT_ONCE
         if not more:
             self._prune_at = now + _PRUNE_EVERY
         return more
+
+    def sum_up(self, *, at_once: bool = False) -> bool:
+        now = self._clock.time()
+        if now < self._sum_up_at and not at_once:
+            return False
+        if spans.following(self._ask, now) is not None:
+            with self._transaction(False) as connection:
+                wanted = spans.following(self._ask, now)  # another process may have been faster
+                if wanted is not None:
+                    for statement in spans.summing(*wanted):
+                        connection.execute(statement)
+                    return True
+        self._sum_up_at = now + spans.EVERY
+        return False
+
+    def _ask(self, sql: str, parameters: Sequence[Any]) -> list[Any]:
+        return self.connection().execute(sql, parameters).fetchall()
 
     @contextmanager
     def _transaction(self, durable: bool) -> Iterator[sqlite3.Connection]:

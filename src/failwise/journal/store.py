@@ -84,6 +84,12 @@ class Store(Protocol):
         True when there is more. Open claims are kept for ever: a person has to settle them."""
         ...
 
+    def sum_up(self, *, at_once: bool = False) -> bool:
+        """Sum up one day or week that is over (`failwise.journal.spans`), in a short transaction,
+        every few minutes or `at_once`; True when there is more. An engine that sums quickly has
+        nothing to do."""
+        ...
+
     def check(self) -> None:
         """Open it now, without making a journal of what is none. Raises `ConfigurationError`."""
         ...

@@ -196,6 +196,7 @@ class Writer:
             idle = not (self.effects or self.records or self._kept)
             if idle and self.prunes and self._store is not None and not self._failures:
                 self._store.prune()
+                self._store.sum_up()
         except Exception as error:
             self._failed(error)
 

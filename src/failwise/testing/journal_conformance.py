@@ -17,7 +17,7 @@ from typing import Any
 from failwise.journal.journal import Journal
 from failwise.journal.reader import Filter, Reader, open_reader
 from failwise.journal.rollups import DAY, HOUR
-from failwise.testing.claim_conformance import PATIENCE, ClaimConformance
+from failwise.testing.claim_conformance import PATIENCE
 from failwise.testing.clock import SteppingClock
 from failwise.testing.journal_samples import (
     START,
@@ -31,12 +31,13 @@ from failwise.testing.journal_samples import (
     recovered,
     with_secret,
 )
+from failwise.testing.span_conformance import SpanConformance
 from failwise.vocabulary.kinds import Grade
 from failwise.vocabulary.result import Repair
 from failwise.vocabulary.steps import Claimed
 
 
-class JournalConformance(ClaimConformance):
+class JournalConformance(SpanConformance):
     """Inherit it under a name that begins with ``Test``, and give `make_journal` and `again`."""
 
     def filled(self, results: list[Any], **options: Any) -> Reader:

@@ -3,20 +3,23 @@
 (() => {
   const body = document.body;
   const regions = () => document.querySelectorAll("[data-region]");
-  let paused = false, behind = false, busy = false;
+  let paused = false, behind = false, busy = false, version = "";
 
   // The server renders; what is new is taken over piece by piece, as nodes, never as text put into markup.
   async function refresh() {
     if (busy) { behind = true; return; }
     busy = true; behind = false;
     try {
-      const answer = await fetch(location.href, { credentials: "same-origin", headers: { "x-live": "1" } });
-      if (!answer.ok || answer.redirected) return;
+      const headers = version ? { "if-none-match": version } : {};
+      const answer = await fetch(location.href, { credentials: "same-origin", headers });
+      if (answer.status === 304 || !answer.ok || answer.redirected) return;
+      version = answer.headers.get("etag") || "";
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const old of regions()) {
         const next = fresh.querySelector(`[data-region="${old.dataset.region}"]`);
         const used = old.contains(document.activeElement) || old.querySelector("details[open]");
-        if (next && !used && old.innerHTML !== next.innerHTML) {
+        if (used) version = ""; // it was left as it was: the next change brings it
+        else if (next && old.innerHTML !== next.innerHTML) {
           old.replaceChildren(...document.adoptNode(next).childNodes);
           mark(at);
         }
