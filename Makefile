@@ -7,12 +7,15 @@ ENGINES ?= .venv-engines
 SERVERS ?= .venv-servers
 BROWSER ?= .venv-browser
 FRAMEWORKS ?= .venv-frameworks
+FRAMEWORKS_MORE ?= .venv-frameworks-more
 BIN := $(VENV)/bin
 PROFILES := src/failwise/profiles
-# A file's tests stay together: servers and databases are started once for them.
-PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadfile
+# A file's tests stay together: servers and databases are started once for them. Many of them wait for
+# processes and sockets, so that one worker more than there are cores does no harm; five at most.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$n" -lt 4 ] && echo $$((n + 1)) || echo 5)
+PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: help setup demo test clients engines servers browser frameworks check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
+.PHONY: help setup demo test clients engines servers browser frameworks frameworks-matrix check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
 
 help:
 	@echo "make demo    watch an agent's tool calls meet real faults"
@@ -21,7 +24,8 @@ help:
 	@echo "make engines run the tests on durable engines and databases (a venv of their own)"
 	@echo "make servers run the tests of the MCP proxy before public servers"
 	@echo "make browser run the tests of the dashboard in chromium (installed with apt where it is missing)"
-	@echo "make frameworks run the tests with real agent frameworks (a venv of their own)"
+	@echo "make frameworks run the tests with real agent frameworks (two venvs of their own)"
+	@echo "make frameworks-matrix the same on the oldest and the newest version of each (NAMES=... for some)"
 	@echo "make check   lint, format, strict types, tests"
 	@echo "make format  put the code in form"
 	@echo "make bench   cost of a good call, of a claim, of classification (ratios)"
@@ -74,8 +78,19 @@ $(FRAMEWORKS)/.ready: pyproject.toml
 	$(FRAMEWORKS)/bin/python -m pip install --quiet --editable '.[test,frameworks]'
 	@touch $@
 
-frameworks: setup $(FRAMEWORKS)/.ready
-	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks -W default
+# Those that want other versions beside them; a test of what is not installed is left out.
+$(FRAMEWORKS_MORE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(FRAMEWORKS_MORE)
+	$(FRAMEWORKS_MORE)/bin/python -m pip install --quiet --editable '.[test,frameworks-more]'
+	@touch $@
+
+frameworks: setup $(FRAMEWORKS)/.ready $(FRAMEWORKS_MORE)/.ready
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks -W default $(PARALLEL)
+	$(FRAMEWORKS_MORE)/bin/python -m pytest tests/frameworks -W default $(PARALLEL)
+
+# An environment for each framework and version; nothing is written but into their folder.
+frameworks-matrix: setup
+	$(BIN)/python scripts/frameworks.py matrix $(NAMES)
 
 # Public MCP servers, and another client library. Without npm the two that come from there are skipped.
 $(SERVERS)/.ready: Makefile
@@ -88,10 +103,12 @@ $(SERVERS)/.ready: Makefile
 servers: setup $(SERVERS)/.ready
 	FAILWISE_TEST_SERVERS=$(SERVERS)/bin $(BIN)/python -m pytest tests/servers
 
-# The dashboard in Debian's chromium; screenshots go to build/screenshots. Without it they are skipped.
+# The dashboard in Debian's chromium, before axe too where npm is; screenshots go to build/screenshots.
+# What is missing is skipped and said so.
 $(BROWSER)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(BROWSER)
 	$(BROWSER)/bin/python -m pip install --quiet --editable '.[test,browser]'
+	-npm install --silent --no-audit --no-fund --prefix $(BROWSER) axe-core
 	@touch $@
 
 browser: setup $(BROWSER)/.ready
@@ -117,8 +134,9 @@ format: setup
 bench-agent: setup
 	$(BIN)/python -m benchmarks.agent_tasks
 
-bench-frameworks: setup $(FRAMEWORKS)/.ready
+bench-frameworks: setup $(FRAMEWORKS)/.ready $(FRAMEWORKS_MORE)/.ready
 	$(FRAMEWORKS)/bin/python -m benchmarks.frameworks
+	$(FRAMEWORKS_MORE)/bin/python -m benchmarks.frameworks
 
 bench: setup
 	$(BIN)/python scripts/bench.py
@@ -135,4 +153,4 @@ confidence: setup
 	$(BIN)/python scripts/measure_confidence.py
 
 clean:
-	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) $(BROWSER) $(FRAMEWORKS) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled
+	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) $(BROWSER) $(FRAMEWORKS) $(FRAMEWORKS_MORE) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any
 
 import failwise
-from failwise.testing import ProviderServer
+from failwise.testing import ProviderServer, Says
 
 Tools = Mapping[str, Callable[..., Any]]
 HI = "hi"
@@ -17,6 +17,8 @@ class Agents:
 
     title = ""
     reaches: tuple[str, ...] = ()
+    last = Says("done")
+    """The model's last turn."""
 
     def transport(self, own: Any) -> Any:
         """The HTTP client's transport at the best documented setting."""

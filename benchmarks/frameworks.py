@@ -17,12 +17,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.frameworks.conftest import installed
 from tests.frameworks.driving import runtime, tool_texts
 from tests.frameworks.scenarios import SCENARIOS, SHOES, Scenario
 from tests.frameworks.shop import SECRET, Shop
 
 import failwise
 from benchmarks.framework_agents import FRAMEWORKS, Agents
+from benchmarks.framework_agents_more import MORE
 from failwise.faults import Fault, FaultServer
 from failwise.testing import ProviderServer, Says
 
@@ -64,7 +66,7 @@ def play(agents: Agents, setting: str, scenario: Scenario) -> tuple[bool, dict[s
     turns: list[Any] = [Says(calls=[call]) for call in scenario.calls]
     with (
         FaultServer() as server,
-        ProviderServer([*turns, Says("done")]) as provider,
+        ProviderServer([*turns, agents.last]) as provider,
         runtime() as rt,
     ):
         scenario.routes(server)
@@ -106,7 +108,7 @@ def storm(agents: Agents, setting: str) -> int:
         for number in range(STORM):
             call = Says(calls=[("search", {**SHOES, "query": f"shoes {number}"})])
             with (
-                ProviderServer([call, Says("done")]) as provider,
+                ProviderServer([call, agents.last]) as provider,
                 contextlib.suppress(Exception),
                 contextlib.redirect_stderr(io.StringIO()),
             ):
@@ -178,8 +180,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.disable(logging.CRITICAL)
     figures: dict[str, dict[str, Any]] = {}
     held = True
-    for name in given.names or FRAMEWORKS:
-        agents = FRAMEWORKS[name]()
+    known = {**FRAMEWORKS, **MORE}
+    for name in given.names or filter(installed, known):
+        agents = known[name]()
         rows = {setting: measured(agents, setting) for setting in SETTINGS}
         own, more = overhead(agents)
         figures[agents.title] = {"rows": rows, "own_us": own, "more_us": more}
@@ -196,7 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(figures, indent=1, default=lambda row: row._asdict()))
     if given.page:
         head, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
-        PAGE.write_text(head + BEGIN + part(figures) + END + rest.partition(END)[2], "utf-8")
+        before, _, after = rest.partition(END)
+        PAGE.write_text(head + BEGIN + joined(before, part(figures)) + END + after, "utf-8")
     return 0 if held else 1
 
 
@@ -230,6 +234,24 @@ def part(figures: Mapping[str, Mapping[str, Any]]) -> str:
         own, more = found["own_us"], found["more_us"]
         lines.append(f"| {title} | {own:.0f} µs | {more:.0f} µs ({more / own:.0%}) |")
     return "\n".join(lines) + "\n"
+
+
+def joined(before: str, now: str) -> str:
+    """The part with the rows of frameworks that were measured in another environment: those stay."""
+    fresh = [table.splitlines() for table in now.strip().split("\n\n")]
+    stale = [table.splitlines() for table in before.strip().split("\n\n")]
+    if len(stale) != len(fresh):
+        return now
+    tables = []
+    for old, new in zip(stale, fresh, strict=True):
+        measured = {_title(row) for row in new[2:]}
+        kept = [row for row in old[2:] if _title(row) not in measured]
+        tables.append("\n".join([*new[:2], *kept, *new[2:]]))
+    return "\n\n".join(tables) + "\n"
+
+
+def _title(row: str) -> str:
+    return row.split("|")[1].strip()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,11 @@ SAID = {
     ],
     "own_loop_anthropic.py": ["False 3", "True FAILED: tool stock", "there is no B-2."],
     "agent.py": ["model: claude-haiku-5", "May have happened", "partial: The order may have been"],
+    "mcp_server.py": [
+        "/limit was corrected to 5",
+        "effect_open",
+        "searches sent: 2, orders placed: 1",
+    ],
     "own_loop_openai_shape.py": ["Tools there are: weather.", "It is 9 degrees in Paris."],
 }
 

@@ -9,13 +9,21 @@ import pytest
 
 from failwise.faults import FaultServer
 
-pytest.register_assert_rewrite("tests.frameworks.driving")
+pytest.register_assert_rewrite("tests.frameworks.driving", "tests.frameworks.serving")
 
 _NEEDED = {
     "test_langchain.py": ("langchain", "langchain_openai"),
     "test_pydantic_ai.py": ("pydantic_ai", "openai"),
     "test_openai_agents.py": ("agents",),
     "test_google_adk.py": ("google.adk", "openai"),
+    "test_fastmcp.py": ("fastmcp", "uvicorn"),
+    "test_mcp_server.py": ("mcp.server.mcpserver", "uvicorn"),
+    "test_mcp_tools.py": ("mcp.server.mcpserver", "uvicorn"),
+    "test_strands.py": ("strands", "openai"),
+    "test_smolagents.py": ("smolagents", "openai"),
+    "test_llama_index.py": ("llama_index.core", "llama_index.llms.openai_like"),
+    "test_agent_framework.py": ("agent_framework", "agent_framework_openai"),
+    "test_litellm.py": ("litellm",),
 }
 
 
@@ -32,8 +40,13 @@ collect_ignore = [
     for file, packages in _NEEDED.items()
     if not all(map(_there, packages)) or (_ONLY and _ONLY not in file)
 ]
-if not all(_there(name) for packages in _NEEDED.values() for name in packages) or _ONLY:
+if _ONLY:
     collect_ignore.append("test_pages.py")
+
+
+def installed(framework: str) -> bool:
+    """Everything that the tests and the page of a framework need is there."""
+    return all(map(_there, _NEEDED.get(f"test_{framework}.py", ())))
 
 
 @pytest.fixture

@@ -11,6 +11,9 @@ from failwise.testing import ProviderServer, Says
 from tests.frameworks.scenarios import POLICY, Scenario
 from tests.frameworks.shop import DECLARED, SECRET, Function, Shop
 
+DONE = Says("done")
+_TOLD = re.compile(r"^(?:Observation|(?:Call id: .*\n)?Error):\n", re.MULTILINE)
+"""What goes before the outputs of tools in a user's message, where a framework has no messages of tools."""
 _PORT = re.compile(r"127\.0\.0\.1:\d+|localhost:\d+")
 
 
@@ -32,9 +35,14 @@ Play = Callable[[failwise.Runtime, Mapping[str, Function], ProviderServer], str]
 
 
 def by_framework(
-    play: Play, scenario: Scenario, server: FaultServer, **options: Any
+    play: Play,
+    scenario: Scenario,
+    server: FaultServer,
+    last: Says = DONE,
+    **options: Any,
 ) -> tuple[Played, Shop, list[failwise.ToolResult[Any]]]:
-    """Play a scenario with a framework's agent; what the model was sent is read from the wire."""
+    """Play a scenario with a framework's agent; what the model was sent is read from the wire.
+    `last` is the model's last turn: how it ends where a plain answer is no end."""
     from failwise.testing import recorded
 
     shop = Shop(server)
@@ -42,7 +50,7 @@ def by_framework(
     turns: list[Any] = [Says(calls=[(name, raw)]) for name, raw in scenario.calls]
     rt = runtime(**options)
     results = recorded(rt)
-    with ProviderServer([*turns, Says("done")]) as provider:
+    with ProviderServer([*turns, last]) as provider:
         said = play(rt, shop.functions(), provider)
         whole = json.dumps(provider.requests, ensure_ascii=False)
         read = tool_texts(provider.requests[-1])
@@ -80,6 +88,8 @@ def tool_texts(request: Mapping[str, Any]) -> list[str]:
                 for block in item["content"]
                 if isinstance(block, Mapping) and block.get("type") == "tool_result"
             ]
+            if item.get("role") == "user":
+                texts += _TOLD.split(_text(item["content"]))[1:]
     return [unwrapped(text) for text in texts]
 
 
@@ -105,9 +115,9 @@ def alike(texts: Sequence[str]) -> list[str]:
     return [_PORT.sub("HOST", text) for text in texts]
 
 
-def check(play: Play, scenario: Scenario, server: FaultServer) -> None:
+def check(play: Play, scenario: Scenario, server: FaultServer, last: Says = DONE) -> None:
     """A scenario ends as it must: the shop saw what it should, the model read what a runtime says."""
-    played, shop, results = by_framework(play, scenario, server)
+    played, shop, results = by_framework(play, scenario, server, last)
     assert played.said == "done"
     assert [text.startswith("FAILED:") for text in played.read] == list(scenario.told), played.read
     assert scenario.holds(shop), (shop.ran, server.requests)

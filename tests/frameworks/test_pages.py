@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.examples.pages import ROOT, blocks, compiled, run
+from tests.frameworks.conftest import installed
 
-PAGES = sorted((ROOT / "docs" / "frameworks").glob("*.md"))
+PAGES = [
+    page for page in sorted((ROOT / "docs" / "frameworks").glob("*.md")) if installed(page.stem)
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])

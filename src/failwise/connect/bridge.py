@@ -21,7 +21,6 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
@@ -117,6 +116,7 @@ class Bridge:
         self._lock = threading.Lock()
         self._tools: dict[str, tuple[Any, Any, Plan]] = {}
         self._runs: OrderedDict[Any, Run] = OrderedDict()
+        self._last: tuple[Any, Run] | None = None
 
     # Tools
 
@@ -200,7 +200,12 @@ class Bridge:
         """
         if self._run is not None:
             return self._run
-        if not isinstance(key, str | tuple):
+        last = self._last
+        plain = isinstance(key, str | tuple)
+        if last is not None and (last[0] == key if plain else last[0] is key):
+            return last[1]
+        given = key
+        if not plain:
             key = _Same(key)
         with self._lock:
             run = self._runs.get(key)
@@ -210,6 +215,7 @@ class Bridge:
                     self._runs.popitem(last=False)
             else:
                 self._runs.move_to_end(key)
+            self._last = (given, run)
             return run
 
     # Calls
@@ -233,12 +239,9 @@ class Bridge:
         runtime = self.runtime
         if runtime.mode == "off":
             return Outcome(None, await original())
-        cell = _Cell(self, tool.tool.name, attempt)
-        token = _current.set(cell)
-        try:
-            result = await runtime._driven(self._begin(tool, raw, run, call_id, policy))
-        finally:
-            _current.reset(token)
+        execution = self._begin(tool, raw, run, call_id, policy)
+        cell = execution.performer = _Cell(self._judged, tool.tool.name, attempt)
+        result = await runtime._driven(execution)
         if runtime.mode == "observe":
             if cell.error is not None:
                 raise cell.error
@@ -259,12 +262,9 @@ class Bridge:
         runtime = self.runtime
         if runtime.mode == "off":
             return Outcome(None, original())
-        cell = _Cell(self, tool.tool.name, attempt)
-        token = _current.set(cell)
-        try:
-            result = runtime._driven_sync(self._begin(tool, raw, run, call_id))
-        finally:
-            _current.reset(token)
+        execution = self._begin(tool, raw, run, call_id, None)
+        cell = execution.performer = _Cell(self._judged, tool.tool.name, attempt)
+        result = runtime._driven_sync(execution)
         if runtime.mode == "observe":
             if cell.error is not None:
                 raise cell.error
@@ -277,7 +277,7 @@ class Bridge:
         raw: Any,
         run: Run,
         call_id: str | None,
-        policy: Mapping[str, Any] | None = None,
+        policy: Mapping[str, Any] | None,
     ) -> "Execution":
         options: dict[str, Any] = {"call_id": call_id} if call_id else {}
         if policy is not None:
@@ -308,10 +308,10 @@ class _Same:
 class _Cell:
     """One call under way: how to let the framework run its tool, and what came of it."""
 
-    __slots__ = ("_attempt", "_bridge", "error", "given", "name")
+    __slots__ = ("_attempt", "_judged", "error", "given", "name")
 
-    def __init__(self, bridge: Bridge, name: str, attempt: Attempt) -> None:
-        self._bridge, self.name, self._attempt = bridge, name, attempt
+    def __init__(self, judged: Callable[[Any], Any] | None, name: str, attempt: Attempt) -> None:
+        self._judged, self.name, self._attempt = judged, name, attempt
         self.given: Any = UNSET
         self.error: Exception | None = None
 
@@ -332,14 +332,12 @@ class _Cell:
             raise
 
     def _taken(self, name: str, given: Any) -> Any:
-        judged = self._bridge._judged
         if name == self.name:
             self.given = given
-        return given if judged is None else judged(given)
+        return given if self._judged is None else self._judged(given)
 
 
-_current: ContextVar[_Cell] = ContextVar("failwise_framework_call")
-"""The call that is under way here: a tool is shared by many, so each finds its own by its context."""
+# A tool is shared by many calls: each finds its own cell by the execution that is under way.
 
 
 def _call(arguments: Arguments, context: CallContext) -> Any:
@@ -353,8 +351,9 @@ def _call_async(arguments: Arguments, context: CallContext) -> Awaitable[Any]:
 
 
 def _here() -> tuple[_Cell, str]:
-    outer, cell = surroundings.get(), _current.get(None)
-    name = outer.call.tool.name if outer is not None else ""
+    execution = surroundings.get()
+    name = execution.call.tool.name if execution is not None else ""
+    cell: _Cell | None = execution.performer if execution is not None else None
     if cell is None:
         raise ToolError(
             f"{name} is a tool of a framework's agent: only a call of that agent can run it",
@@ -371,6 +370,21 @@ def not_reachable(name: str) -> ToolError:
         effect="not_sent",
         transient=False,
     )
+
+
+def answered(text: str, *, failed: bool = False) -> Any:
+    """What of an answer's text is evidence: the data where it is JSON, and a failed result of a tool
+    where the framework says that it `failed`."""
+    if failed:
+        return {"isError": True, "content": [{"type": "text", "text": text}]}
+    if text[:1] in ("{", "["):
+        import json
+
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
 
 
 def wrong_arguments(error: BaseException, name: str) -> ToolError:

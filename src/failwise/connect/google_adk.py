@@ -128,8 +128,21 @@ class _Adapter:
             return _schema(tool)
 
         return self._bridge.tool(
-            tool.name, looked_at, source=tool, description=tool.description or "", said=said
+            tool.name,
+            looked_at,
+            source=_source(tool),
+            description=tool.description or "",
+            said=said,
         )
+
+
+def _source(tool: Any) -> Any:
+    """What tells a tool: ADK makes a new one of the same function for each turn of the model."""
+    function = getattr(tool, "func", None)
+    if function is None:
+        return tool
+    return {"kind": type(tool), "function": function, "said": getattr(tool, "custom_metadata", None),
+            "confirmed": getattr(tool, "_require_confirmation", None)}  # fmt: skip
 
 
 def _waits(context: Any) -> bool:

@@ -83,11 +83,14 @@ def _judged(given: Any) -> Any:
 
 
 class _Given(dict[str, Any]):
-    """Arguments as the model wrote them: `text`, and what it says, where it is a JSON object."""
+    """Arguments as the model wrote them: `text`, and what it says, where it is a JSON object.
 
-    def __init__(self, text: str, value: Mapping[str, Any] | None) -> None:
+    `raw` is what the runtime reads: the text, or the object where that was read without a repair.
+    """
+
+    def __init__(self, text: str, value: Mapping[str, Any] | None, raw: Any) -> None:
         super().__init__(value or ())
-        self.text = text
+        self.text, self.raw = text, raw
 
 
 class _AsGiven:
@@ -98,14 +101,19 @@ class _AsGiven:
 
     def validate_json(self, given: str | bytes | bytearray, **_: Any) -> dict[str, Any]:
         text = given if isinstance(given, str) else bytes(given).decode("utf-8", "replace")
+        read = self.plan.read(text)
+        if read.failure is None and not read.repairs:
+            return _Given(text, read.arguments, read.arguments)
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
             value = None
-        return _Given(text, value if isinstance(value, dict) else None)
+        return _Given(text, value if isinstance(value, dict) else None, text)
 
     def validate_python(self, value: Any, **_: Any) -> dict[str, Any]:
-        return dict(value) if isinstance(value, Mapping) else _Given(str(value), None)
+        if isinstance(value, Mapping):
+            return dict(value)
+        return _Given(str(value), None, str(value))
 
 
 class _Call:
@@ -124,7 +132,9 @@ class _Call:
             raise not_reachable(name)
         checked: Any = self._arguments
         if not self._validated:
-            checked = await self.checked(arguments)
+            checked = self._checked(arguments)
+            if getattr(self._tool, "args_validator_func", None) is not None:
+                await self._further(checked)
         return await self._perform(checked)
 
     async def original(self) -> Any:
@@ -134,21 +144,21 @@ class _Call:
             return await self._perform(arguments)
         return await self._perform(self._valid(_text_of(arguments)))
 
-    async def checked(self, arguments: Arguments) -> Any:
+    def _checked(self, arguments: Arguments) -> Any:
         """The arguments as the function wants them, by the tool's own validator."""
         given = self._arguments
         try:
-            valid = self._valid(_text_of(given if given == arguments else arguments))
+            return self._valid(_text_of(given if given == arguments else arguments))
         except _errors()[0] as error:
             raise wrong_arguments(error, self._name) from error
-        further = getattr(self._tool, "args_validator_func", None)
-        if further is not None:
-            import inspect
 
-            answer = further(self._context, **valid)
-            if inspect.isawaitable(answer):
-                await answer
-        return valid
+    async def _further(self, valid: Any) -> None:
+        """Ask the tool's own check of valid arguments."""
+        import inspect
+
+        answer = self._tool.args_validator_func(self._context, **valid)
+        if inspect.isawaitable(answer):
+            await answer
 
     def _valid(self, text: str) -> Any:
         validation = getattr(self._context, "validation_context", None)
@@ -239,7 +249,7 @@ def _classes() -> Any:
             plan = validator.plan if opened else _plan(self.bridge, name, own)
             call = _Call(self.wrapped, name, tool_args, ctx, own, validated=not opened)
             if isinstance(tool_args, _Given):
-                raw: Any = tool_args.text
+                raw: Any = tool_args.raw
             else:
                 raw = tool_args if opened else _as_data(tool_args)
             run_id = getattr(ctx, "run_id", None) or id(ctx.usage)

@@ -9,8 +9,9 @@ from failwise.runtime.runtime import Runtime
 from failwise.vocabulary.records import UNSET, record
 from failwise.vocabulary.spec import ToolSpec
 
-_DEPTH: Final = 4
+_DEPTH: Final = 8
 _MOST: Final = 5_000
+_MOST_SEEN: Final = 100_000
 
 
 @record
@@ -40,7 +41,8 @@ def tools_in(thing: Any, module: ModuleType) -> list[Found]:
     Frameworks are recognised by their objects' attributes; none is imported.
     """
     found: list[Found] = []
-    seen: set[int] = set()
+    # Kept, so that no other object takes the identity of one that was made for the asking.
+    seen: dict[int, Any] = {}
     things = list(vars(thing).values()) if isinstance(thing, ModuleType) else [thing]
     for one in things:
         for tool in _walk(one, seen, _DEPTH):
@@ -50,12 +52,12 @@ def tools_in(thing: Any, module: ModuleType) -> list[Found]:
     return found
 
 
-def _walk(thing: Any, seen: set[int], depth: int) -> Iterator[Found]:
+def _walk(thing: Any, seen: dict[int, Any], depth: int) -> Iterator[Found]:
     if thing is None or isinstance(thing, str | bytes | int | float | type | ModuleType):
         return
-    if depth <= 0 or id(thing) in seen:
+    if depth <= 0 or id(thing) in seen or len(seen) > _MOST_SEEN:
         return
-    seen.add(id(thing))
+    seen[id(thing)] = thing
     if isinstance(thing, Runtime):
         yield from _of_runtime(thing)
         return
@@ -66,6 +68,10 @@ def _walk(thing: Any, seen: set[int], depth: int) -> Iterator[Found]:
     if tool is not None:
         yield tool
         return
+    for function in _bare(thing):
+        if id(function) not in seen:
+            seen[id(function)] = function
+            yield Found(function.__name__, _home(thing), function, {})
     for inner in _held(thing):
         yield from _walk(inner, seen, depth - 1)
 
@@ -107,7 +113,7 @@ def _function_of(call: Any) -> Callable[..., Any] | None:
 
 
 def _foreign(thing: Any) -> Found | None:
-    """A tool of LangChain, OpenAI Agents, pydantic-ai, MCP servers, or one that looks like these."""
+    """A tool of LangChain, OpenAI Agents, pydantic-ai, ADK, MCP servers, or one that looks like these."""
     kind = type(thing)
     names = {name for base in kind.__mro__ for name in vars(base)} | _own_names(thing)
     if "name" not in names:
@@ -115,28 +121,44 @@ def _foreign(thing: Any) -> Found | None:
     name = _get(thing, "name")
     if not isinstance(name, str) or not name:
         return None
-    home = kind.__module__.partition(".")[0]
+    home = _home(thing)
     if "on_invoke_tool" in names:
         function = _within(thing.on_invoke_tool, name)
         return _tool(name, "openai-agents", function, thing, timeout="timeout_seconds")
     if "args_schema" in names and {"func", "coroutine", "_run"} & names:
         function = _get(thing, "func") or _get(thing, "coroutine") or _get(thing, "_run")
         return _tool(name, "langchain" if home.startswith("lang") else home, function, thing)
-    if "fn" in names and {"annotations", "parameters"} & names:
+    if (
+        "fn" in names
+        and {"annotations", "parameters"} & names
+        and not {"uri", "uri_template"} & names
+    ):
         return _tool(name, "mcp", _get(thing, "fn"), thing, timeout="timeout")
     if "function" in names and {"takes_ctx", "function_schema"} & names:
         return _tool(name, "pydantic-ai", _get(thing, "function"), thing, timeout="timeout")
+    if home == "google-adk" and "func" in names:
+        return _tool(name, home, _get(thing, "func"), thing)
     return None
+
+
+def _home(thing: Any) -> str:
+    """The framework whose object it is, by the name people know."""
+    module = type(thing).__module__
+    return "google-adk" if module.startswith("google.adk.") else module.partition(".")[0]
 
 
 def _tool(name: str, framework: str, function: Any, thing: Any, timeout: str = "") -> Found:
     declared: dict[str, Any] = {}
     hints = _get(thing, "annotations")
     for option, spellings in _HINTS.items():
-        for spelling in spellings:
-            hint = hints.get(spelling) if isinstance(hints, Mapping) else _get(hints, spelling)
-            if isinstance(hint, bool):
-                declared[option] = hint
+        hint = _hint(hints, spellings)
+        if isinstance(hint, bool):
+            declared[option] = hint
+    for place in _SAID:
+        held = _get(thing, place)
+        own = held.get("failwise") if isinstance(held, Mapping) else None
+        if isinstance(own, Mapping):
+            declared.update(own)
     if timeout and isinstance(_get(thing, timeout), int | float):
         declared["timeout"] = _get(thing, timeout)
     return Found(name, framework, function if callable(function) else None, declared)
@@ -147,6 +169,21 @@ _HINTS: Final = {
     "idempotent": ("idempotent_hint", "idempotentHint"),
     "destructive": ("destructive_hint", "destructiveHint"),
 }
+
+
+_SAID: Final = ("metadata", "meta", "custom_metadata")
+"""Where a tool of a framework can say what it declares, under ``failwise``."""
+
+
+def _hint(hints: Any, spellings: Sequence[str]) -> Any:
+    """An annotation under the first of its spellings there is: where there are two, the second is deprecated."""
+    for spelling in spellings:
+        if isinstance(hints, Mapping):
+            if spelling in hints:
+                return hints[spelling]
+        elif hasattr(hints, spelling):
+            return _get(hints, spelling)
+    return None
 
 
 def _within(thing: Any, name: str, depth: int = 4) -> Callable[..., Any] | None:
@@ -177,7 +214,10 @@ _HOLDERS: Final = (
     "_tools",
     "toolsets",
     "tools_by_name",
-)
+    "nodes", "bound",  # a compiled graph of LangGraph: its nodes, and what they run
+    "providers", "_components",  # a server of FastMCP: where its tools come from
+    "handoffs", "sub_agents",  # other agents of OpenAI Agents, of ADK
+)  # fmt: skip
 """Attributes in which agents, toolsets and servers keep their tools."""
 
 
@@ -191,6 +231,13 @@ def _held(thing: Any) -> Iterator[Any]:
             inner = _get(thing, name)
             if inner is not None and not callable(inner):
                 yield inner
+
+
+def _bare(thing: Any) -> Iterator[Callable[..., Any]]:
+    """The functions that an agent takes as tools as they are."""
+    tools = None if isinstance(thing, Mapping | Sequence) else _get(thing, "tools")
+    if isinstance(tools, list | tuple):
+        yield from (tool for tool in tools[:_MOST] if inspect.isfunction(tool))
 
 
 def _own_names(thing: Any) -> set[str]:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 from mcp import MCPError
@@ -13,6 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
+from failwise.connect.mcp_results import RECORD, noteworthy, record
 from failwise.connect.proxy import words
 from failwise.connect.proxy.calling import FrontCall, InputRequired, here
 from failwise.connect.proxy.hosts import Host, Hosts
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from failwise.runtime.runtime import Runtime
 
 logger = logging.getLogger("failwise")
-
-RECORD: Final = "dev.failwise/result"
-"""The key in a result's ``_meta`` that holds the record: failure, attempts, repairs, declarations."""
 
 
 class _Entry:
@@ -247,15 +245,15 @@ class Proxy:
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)],
             is_error=True,
-            _meta={RECORD: _record(result)},
+            _meta={RECORD: record(result)},
         )
 
     def _success(self, result: ToolResult[Any]) -> types.CallToolResult:
         value = result.value
         assert isinstance(value, types.CallToolResult)
-        if not (result.attempts or result.repairs or result.degraded_to):
+        if not noteworthy(result):
             return value
-        meta = {**(value.meta or {}), RECORD: _record(result)}
+        meta = {**(value.meta or {}), RECORD: record(result)}
         content = list(value.content)
         note = words.note(result, self.lang)
         if note:
@@ -306,27 +304,6 @@ async def _confirmed(tool: str, repairs: Any) -> bool:
     if front.confirmation is None:
         front.confirmation = confirm(front.context, front.params)
     return await front.confirmation(tool, repairs)
-
-
-def _record(result: ToolResult[Any]) -> dict[str, Any]:
-    """The record for programs: without the value, attempts in short."""
-    data = result.to_dict()
-    for name in ("value", "raw_response", "schema"):
-        del data[name]
-    data["attempts"] = [
-        {
-            "number": attempt.number,
-            "started": attempt.started,
-            "duration_ms": attempt.duration_ms,
-            "code": attempt.failure.code if attempt.failure else None,
-            "http_status": attempt.failure.http_status if attempt.failure else None,
-            "effect": attempt.failure.effect.value if attempt.failure else None,
-            "action": attempt.decision.action.value if attempt.decision else None,
-            "delay": attempt.decision.delay if attempt.decision else None,
-        }
-        for attempt in result.attempts
-    ]
-    return {name: value for name, value in data.items() if value not in (None, [], {}, "")}
 
 
 def _version() -> str:

@@ -30,11 +30,10 @@ class Hosts:
 
     def of(self, context: Any) -> Host:
         """The host a request came from."""
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
         connection, session = getattr(context.session, "_connection", context.session), None
-        if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            key: Any = _said(context.request)
+        request = getattr(context, "request", None)
+        if _stands_alone(context, request):
+            key: Any = _said(request)
         else:
             key, session = id(connection), context.session
         host = self._hosts.get(key)
@@ -52,6 +51,19 @@ class Hosts:
     def forget(self, host: Host) -> None:
         """It has hung up."""
         self._hosts.pop(id(host.connection), None)
+
+
+def _stands_alone(context: Any, request: Any) -> bool:
+    """No connection holds this request and the host's next together: the modern era has none, and a
+    stateless server makes one for each."""
+    version = getattr(context, "protocol_version", None)
+    if version is not None:
+        from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+        if version in MODERN_PROTOCOL_VERSIONS:
+            return True
+    headers = getattr(request, "headers", None)
+    return headers is not None and "mcp-session-id" not in headers
 
 
 def _said(request: Any) -> str:
