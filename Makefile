@@ -15,7 +15,7 @@ PROFILES := src/failwise/profiles
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$n" -lt 4 ] && echo $$((n + 1)) || echo 5)
 PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: help setup demo test clients engines servers browser frameworks frameworks-matrix check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
+.PHONY: help setup environments demo test clients engines servers browser frameworks frameworks-matrix check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
 
 help:
 	@echo "make demo    watch an agent's tool calls meet real faults"
@@ -116,6 +116,9 @@ browser: setup $(BROWSER)/.ready
 		|| { apt-get update -qq && apt-get install -y -qq chromium fonts-noto-cjk >/dev/null; } 2>/dev/null \
 		|| echo "chromium is missing and could not be installed (apt-get install chromium): its tests are skipped"
 	FAILWISE_SCREENSHOTS=build/screenshots $(BROWSER)/bin/python -m pytest tests/browser -W default
+
+# Of all suites, so that they can be built beforehand.
+environments: setup $(CLIENTS)/.ready $(FRAMEWORKS)/.ready $(FRAMEWORKS_MORE)/.ready $(BROWSER)/.ready $(SERVERS)/.ready $(ENGINES)/.ready
 
 lint: setup
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ Compiled, a profile's codes are rows, grouped for one look-up: ``exact`` (code â
 """
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -356,14 +357,22 @@ def build(folder: Path) -> dict[str, str]:
 
 
 def write(folder: Path, target: Path) -> list[Path]:
-    """Compile `folder` into `target`; files of profiles that are gone are removed."""
+    """Compile `folder` into `target`; files of profiles that are gone are removed.
+
+    Only what changed is written, each file at once: somebody may be reading them.
+    """
     made = build(folder)
     target.mkdir(parents=True, exist_ok=True)
     for stale in target.glob("*.json"):
         if stale.name not in made:
             stale.unlink()
     for name, text in made.items():
-        (target / name).write_text(text, "utf-8")
+        place = target / name
+        if place.is_file() and place.read_text("utf-8") == text:
+            continue
+        fresh = target / f".{name}.{os.getpid()}"
+        fresh.write_text(text, "utf-8")
+        fresh.replace(place)
     return [target / name for name in made]
 
 
