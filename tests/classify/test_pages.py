@@ -9,7 +9,7 @@ import pytest
 import requests
 
 import failwise
-from failwise.evidence.pages import asked_for, asks_to_sign_in, leads_to_login
+from failwise.evidence.pages import asked_for, asks_to_sign_in, is_login, leads_to_login
 from failwise.faults import FaultServer, Reply
 
 LOGIN = (
@@ -21,6 +21,9 @@ LOGIN_ZH = (
 )
 ARTICLE = "<html><head><title>How to sign in</title></head><body><p>Enter your password.</p></body></html>"
 
+SHOP = LOGIN.replace("Sign in", "Garden tools - The Shop").replace("<form", "<p>Spades</p><form")
+"""A page of its own, with a box to sign in."""
+
 
 @pytest.fixture
 def server() -> Iterator[FaultServer]:
@@ -30,6 +33,7 @@ def server() -> Iterator[FaultServer]:
         running.route("GET", "/zh/v2/items", _html(LOGIN_ZH))
         running.route("GET", "/article", _html(ARTICLE))
         running.route("GET", "/api/article", _html(ARTICLE))
+        running.route("GET", "/shop", _html(SHOP))
         running.route("GET", "/account", Reply(302, {"Location": "/login?next=/account"}))
         running.route("GET", "/old", Reply(302, {"Location": "/article"}))
         yield running
@@ -64,14 +68,15 @@ async def code_of(fetch: Any, url: str) -> str | None:
 
 
 @CLIENTS
-@pytest.mark.parametrize("path", ["/api/items", "/zh/v2/items", "/account"])
+@pytest.mark.parametrize("path", ["/api/items", "/zh/v2/items", "/account", "/page"])
 async def test_a_login_in_place_of_an_answer(server: FaultServer, fetch: Any, path: str) -> None:
-    """Of an API's address, and at the end of redirects: a credential that does not hold."""
+    """Of an API's address, at the end of redirects, and of a page that is none: the credential does not
+    hold."""
     assert await code_of(fetch, server.url(path)) == "auth.invalid_credential"
 
 
 @CLIENTS
-@pytest.mark.parametrize("path", ["/page", "/login", "/article", "/api/article", "/old"])
+@pytest.mark.parametrize("path", ["/login", "/article", "/api/article", "/old", "/shop"])
 async def test_a_page_that_was_fetched(server: FaultServer, fetch: Any, path: str) -> None:
     """A tool that fetches pages gets them: logins that were asked for, articles about logins."""
     assert await code_of(fetch, server.url(path)) is None
@@ -126,3 +131,29 @@ def test_what_is_a_login() -> None:
     assert not leads_to_login("https://a.example/login", "https://a.example/login/")
     assert not leads_to_login("https://a.example/x", "https://a.example/blogin")
     assert not leads_to_login(None, "https://a.example/login")
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Log in", "Login", "Sign in · Acme", "Acme | Log in", "Sign in to Acme Cloud", "Log In ‹ Blog — WordPress", "Grafana - Login",
+        "登录", "用户登录", "请登录 - 运营平台", "综合管理系统登录", "统一身份认证平台", "ログイン | 管理画面",
+    ],
+)  # fmt: skip
+def test_titles_of_logins(title: str) -> None:
+    """A page with a password to fill in whose title, or a part of it, is that of a login."""
+    assert is_login(title, LOGIN)
+    assert not is_login(title, ARTICLE), "nothing to fill in"
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "How to log in", "Cannot log in | Help", "Failed to sign in: what now", "Designing a login form", "Log in events, explained",
+        "如何登录", "登录接口文档", "怎么登录系统 - 帮助中心", "Garden tools", "Blogin", "", None,
+    ],
+)  # fmt: skip
+def test_titles_of_pages_about_logins(title: str | None) -> None:
+    """A page about logins is content, though it shows a form; so is one with its code."""
+    assert not is_login(title, LOGIN)
+    assert not is_login("Log in", LOGIN.replace("<form", "<pre>&lt;form&gt;</pre><form"))

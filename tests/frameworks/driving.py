@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import failwise
@@ -23,15 +24,60 @@ def runtime(**options: Any) -> failwise.Runtime:
     return failwise.Runtime(":memory:", **given)
 
 
+Play = Callable[[failwise.Runtime, Mapping[str, Function], ProviderServer], str]
+"""Makes an agent of the framework with these tools on this runtime, asks it "hi", gives what it said."""
+
+FILE = """
+[journal]
+path = "journal.db"
+
+[policy.network]
+connection_reset = { base = 0.02 }
+
+[declare."stock_*"]
+read_only = true
+timeout = 7
+upstream = "warehouse"
+"""
+
+
+def check_declarations(play: Play, folder: Path, last: Says | None = None) -> None:
+    """What a ``failwise.toml`` declares by glob holds for a framework's tools: one that reads is repeated, with
+    the limit and the upstream of the file; one that nobody declared, and that fails alike, is not."""
+    from failwise.cli.configuration import load
+    from failwise.testing import recorded
+
+    ran: list[str] = []
+
+    def stock_of(query: str) -> dict[str, str]:
+        """Count what is there."""
+        ran.append("stock_of")
+        if ran.count("stock_of") == 1:
+            raise ConnectionResetError("reset by peer")
+        return {"found": query}
+
+    def book(query: str) -> dict[str, str]:
+        """Book what is there."""
+        ran.append("book")
+        raise ConnectionResetError("reset by peer")
+
+    file = folder / "failwise.toml"
+    file.write_text(FILE, "utf-8")
+    calls = [Says(calls=[(name, {"query": "x"})]) for name in ("stock_of", "book")]
+    with ProviderServer([*calls, last or DONE]) as provider, load(file) as rt:
+        results = recorded(rt)
+        play(rt, {"stock_of": stock_of, "book": book}, provider)
+        spec = rt.tools["stock_of"]
+    assert (spec.read_only, spec.timeout, spec.upstream) == (True, 7, "warehouse")
+    assert ran == ["stock_of", "stock_of", "book"]
+    assert [(result.success, result.retries) for result in results] == [(True, 1), (False, 0)]
+
+
 class Played(NamedTuple):
     """What the model read of each call, in order, and how the agent ended."""
 
     read: list[str]
     said: str
-
-
-Play = Callable[[failwise.Runtime, Mapping[str, Function], ProviderServer], str]
-"""Makes an agent of the framework with these tools on this runtime, asks it "hi", gives what it said."""
 
 
 def by_framework(

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -18,10 +19,10 @@ from agent_framework_openai import OpenAIChatCompletionClient
 
 import failwise
 from failwise.connect.agent_framework import middleware
-from failwise.connect.bridge import _said
+from failwise.connect.remarks import _said
 from failwise.faults import Fault, FaultServer
 from failwise.testing import ProviderServer, Says, recorded
-from tests.frameworks.driving import check, runtime, tool_texts
+from tests.frameworks.driving import check, check_declarations, runtime, tool_texts
 from tests.frameworks.scenarios import SCENARIOS, Scenario, names
 from tests.frameworks.shop import Function, Shop
 
@@ -54,6 +55,11 @@ async def run(agent: Agent, message: Any = "hi", **options: Any) -> Any:
 def test_an_agent_under_faults(scenario: Scenario, shop: FaultServer) -> None:
     """Every scenario ends as a runtime alone would end it, and the model reads the same text."""
     check(by_middleware, scenario, shop)
+
+
+def test_what_a_file_declares_holds(tmp_path: Path) -> None:
+    """`[declare."glob"]` of a failwise.toml holds for the agent's tools."""
+    check_declarations(by_middleware, tmp_path)
 
 
 def ask(given: list[Any], turns: list[Any], rt: failwise.Runtime, *layers: Any) -> Any:

@@ -17,8 +17,8 @@ from fastmcp.server.middleware.error_handling import ErrorHandlingMiddleware, Re
 from fastmcp.tools import ToolResult
 
 from failwise.connect import mcp_tools
-from failwise.connect.bridge import _said
 from failwise.connect.fastmcp import middleware
+from failwise.connect.remarks import _said
 from failwise.faults import FaultServer
 from failwise.testing import recorded
 from tests.frameworks.driving import runtime

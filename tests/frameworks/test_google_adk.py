@@ -18,8 +18,8 @@ from google.adk.tools import FunctionTool, LongRunningFunctionTool, ToolContext
 from google.genai import types
 
 import failwise
-from failwise.connect.bridge import _said
 from failwise.connect.google_adk import plugin
+from failwise.connect.remarks import _said
 from failwise.faults import Fault, FaultServer
 from failwise.testing import ProviderServer, Says, recorded
 from tests.frameworks.driving import check, runtime, tool_texts

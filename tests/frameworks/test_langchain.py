@@ -18,8 +18,8 @@ from langgraph.prebuilt import ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command, interrupt
 
 import failwise
-from failwise.connect.bridge import _said
 from failwise.connect.langchain import add_tools, middleware, tool_node
+from failwise.connect.remarks import _said
 from failwise.faults import Fault, FaultServer
 from failwise.testing import ProviderServer, Says
 from tests.frameworks.driving import by_framework, check, runtime
@@ -117,6 +117,33 @@ def test_texts_in_chinese(shop: FaultServer) -> None:
 
     played, _, _ = by_framework(play, BY_NAME["permanent_once"], shop)
     assert played.read[0].startswith("调用失败：工具 profile")
+
+
+def test_a_tool_that_calls_another_of_its_agents_by_name() -> None:
+    """Who runs the one can run the other: it is a call of its own, inside of the first."""
+    with failwise.Runtime(":memory:", declarations={"*": {"read_only": True}}) as rt:
+        inner: list[failwise.ToolResult[Any]] = []
+
+        def price(name: str) -> dict[str, Any]:
+            """The price of a thing."""
+            return {"of": name, "price": 3}
+
+        def search(query: str) -> dict[str, Any]:
+            """Search the catalogue."""
+            inner.append(rt.call_sync("price", {"name": query}))
+            return {"found": query}
+
+        turns = [
+            Says(calls=[("price", {"name": "hats"})]),
+            Says(calls=[("search", {"query": "socks"})]),
+            Says("done"),
+        ]
+        with ProviderServer(turns) as provider:
+            tools = [StructuredTool.from_function(func=one) for one in (search, price)]
+            agent = create_agent(model(provider), tools, middleware=[middleware(rt)])
+            agent.invoke({"messages": [("user", "hi")]})
+        assert [result.value for result in inner] == [{"of": "socks", "price": 3}]
+        assert inner[0].parent_id is not None
 
 
 def test_an_interrupt_passes_and_the_call_goes_on_after_it(shop: FaultServer) -> None:

@@ -14,8 +14,8 @@ import litellm
 from litellm.integrations.custom_logger import CustomLogger
 
 import failwise
-from failwise.connect.bridge import _said
 from failwise.connect.litellm import client, result_of
+from failwise.connect.remarks import _said
 from failwise.faults import Fault, FaultServer
 from failwise.testing import ProviderServer, Says, Trouble, recorded
 from tests.frameworks.driving import runtime

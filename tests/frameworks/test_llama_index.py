@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,11 +13,11 @@ from llama_index.core.workflow import Context, HumanResponseEvent, InputRequired
 from llama_index.llms.openai_like import OpenAILike
 
 import failwise
-from failwise.connect.bridge import _said
 from failwise.connect.llama_index import tools
+from failwise.connect.remarks import _said
 from failwise.faults import FaultServer
 from failwise.testing import ProviderServer, Says, recorded
-from tests.frameworks.driving import check, runtime, tool_texts
+from tests.frameworks.driving import check, check_declarations, runtime, tool_texts
 from tests.frameworks.scenarios import SCENARIOS, Scenario, names
 from tests.frameworks.shop import Function, Shop
 
@@ -57,6 +58,11 @@ def by_agent(
 def test_an_agent_under_faults(scenario: Scenario, shop: FaultServer) -> None:
     """Every scenario ends as a runtime alone would end it, and the model reads the same text."""
     check(by_agent, scenario, shop)
+
+
+def test_what_a_file_declares_holds(tmp_path: Path) -> None:
+    """`[declare."glob"]` of a failwise.toml holds for the agent's tools."""
+    check_declarations(by_agent, tmp_path)
 
 
 def ask(given: list[Any], turns: list[Any], rt: failwise.Runtime, **options: Any) -> Any:

@@ -456,7 +456,7 @@ async def test_tenacity_on_a_tool_is_warned_of(caplog: pytest.LogCaptureFixture)
     """A tool that repeats itself would multiply: one warning."""
     import tenacity
 
-    from failwise.connect.bridge import _said
+    from failwise.connect.remarks import _said
 
     _said.clear()
     server = MCPServer("shop", log_level="CRITICAL")

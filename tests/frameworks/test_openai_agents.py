@@ -23,8 +23,8 @@ from mcp.types import CallToolResult, TextContent
 from mcp.types import Tool as MCPTool
 
 import failwise
-from failwise.connect.bridge import _said
 from failwise.connect.openai_agents import servers, tools
+from failwise.connect.remarks import _said
 from failwise.faults import Fault, FaultServer
 from failwise.testing import ProviderServer, Says, recorded
 from tests.frameworks.driving import check, runtime, tool_texts

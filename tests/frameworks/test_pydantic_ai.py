@@ -15,8 +15,8 @@ from pydantic_ai.tools import DeferredToolRequests, DeferredToolResults
 from pydantic_ai.toolsets import FunctionToolset
 
 import failwise
-from failwise.connect.bridge import _said
 from failwise.connect.pydantic_ai import capability, toolset
+from failwise.connect.remarks import _said
 from failwise.faults import Fault, FaultServer
 from failwise.testing import ProviderServer, Says, recorded
 from tests.frameworks.driving import check, runtime, tool_texts

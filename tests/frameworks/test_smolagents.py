@@ -3,17 +3,18 @@
 import inspect
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from smolagents import CodeAgent, LogLevel, OpenAIServerModel, Tool, ToolCallingAgent
 
 import failwise
-from failwise.connect.bridge import _said
+from failwise.connect.remarks import _said
 from failwise.connect.smolagents import attach
 from failwise.faults import FaultServer
 from failwise.testing import ProviderServer, Says, recorded
-from tests.frameworks.driving import check, runtime, tool_texts
+from tests.frameworks.driving import check, check_declarations, runtime, tool_texts
 from tests.frameworks.scenarios import SCENARIOS, Scenario, names
 from tests.frameworks.shop import Function, Shop
 
@@ -69,6 +70,11 @@ def by_agent(
 def test_an_agent_under_faults(scenario: Scenario, shop: FaultServer) -> None:
     """Every scenario ends as a runtime alone would end it, and the model reads the same text."""
     check(by_agent, scenario, shop, last=DONE)
+
+
+def test_what_a_file_declares_holds(tmp_path: Path) -> None:
+    """`[declare."glob"]` of a failwise.toml holds for the agent's tools."""
+    check_declarations(by_agent, tmp_path, last=DONE)
 
 
 def ask(given: list[Any], turns: list[Any], rt: failwise.Runtime, **options: Any) -> Any:

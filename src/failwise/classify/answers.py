@@ -3,9 +3,12 @@
 from typing import Final
 
 from failwise.classify import texts
+from failwise.classify.batches import lines_shape
 from failwise.classify.case import Case, Judgement
 from failwise.classify.finding import PHRASE, Finding, strongest
+from failwise.classify.jobs import reads_a_job
 from failwise.classify.markup import is_html, stream_shape
+from failwise.classify.reports import reports_work
 from failwise.classify.selection import refuse, split, status_finding
 from failwise.classify.shape import Shape, parsed
 from failwise.classify.shapes import recognise
@@ -42,6 +45,10 @@ def judge_value(case: Case) -> Judgement:
         return judge_text(case, certain=True)
     if isinstance(evidence.body, _NOT_A_BODY):
         text = evidence.body if isinstance(evidence.body, str) else evidence.text
+        if text and text.startswith("{") and ("}\n{" in text or "}\r\n{" in text):
+            case.shape = lines_shape(text)
+            if case.shape is not None:
+                return _good_status(case)
         printed = parsed(text) if text else None
         if printed is not None:
             case.shape = recognise(printed, None)
@@ -67,6 +74,8 @@ def _good_status(case: Case) -> Judgement:
     if page is not None:
         return page
     if told is False or (shape is not None and shape.failed):
+        if reads_a_job(case.evidence.body, case.evidence.method):
+            return case.success("a job that was read, and that had failed")
         return _failed_body(case, shape, told)
     if shape is not None and shape.message is not None:
         findings = [row for row in case.answer_texts() if row.strength >= _FAILED_ALONE]
@@ -139,8 +148,8 @@ def _returned_text(case: Case, text: str) -> Judgement:
     if stream is not None:
         case.shape = stream
         return _failed_body(case, stream, None)
-    if texts.is_listing(text) or texts.ends_well(text):
-        return case.success("a listing, or it ended well")
+    if texts.is_listing(text) or texts.ends_well(text) or reports_work(text):
+        return case.success("a listing, a report of work done, or it ended well")
     anchored = texts.announces_failure(text)
     if not anchored and not texts.has_failing_form(text):
         return case.success("text without the form of a failure")

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from failwise.classify.rows import ROWS_LIMIT, rows_shape
+from failwise.classify.searches import incomplete_search
 from failwise.classify.shape import (
     CODE_NAMES,
     Body,
@@ -93,6 +95,10 @@ def batch(root: Body, status: int | None) -> Shape | None:
     """S21: some parts of a batch failed."""
     if is_bad(status):
         return None
+    if "_shards" in root or root.get("timed_out") is True:
+        searched = incomplete_search(root)
+        if searched is not None:
+            return searched
     if _PART_NAMES.isdisjoint(root):
         return _counted(root)
     items = root.get("items")
@@ -111,6 +117,8 @@ def batch(root: Body, status: int | None) -> Shape | None:
         ):
             told_apart = status == _MULTI_STATUS or (name in _OUTCOME_LISTS and _outcomes(listed))
             shape = _parts("S21", listed, told_apart=told_apart)
+            if shape is None and name in _OUTCOME_LISTS:
+                shape = rows_shape(listed)
             if shape is not None:
                 return shape
     beside = any(isinstance(root.get(name), list) for name in _DONE_NAMES)
@@ -180,20 +188,22 @@ def lines_shape(text: str) -> Shape | None:
     import json
 
     parts: list[Any] = []
-    for line in text.split("\n", _PARTS_LIMIT)[:_PARTS_LIMIT]:
+    outcomes = True
+    for line in text.split("\n", ROWS_LIMIT)[:ROWS_LIMIT]:
         if not line.strip():
             continue
         try:
             part = json.loads(line)
         except (ValueError, RecursionError):
             break  # the last one may be cut off
-        if not isinstance(part, dict) or not (
-            isinstance(part.get("success", part.get("ok")), bool)
-            or ("id" in part and ("response" in part or isinstance(part.get("error"), MAPPING)))
-        ):
-            return None  # lines of something else: a log that was read, for example
+        if not isinstance(part, dict):
+            return None
+        # Else lines of something else: a log that was read, for example.
+        outcomes = outcomes and isinstance(part.get("success", part.get("ok")), bool)
         parts.append(part)
-    return _parts("S21", parts) if len(parts) > 1 else None
+    if len(parts) < 2:
+        return None
+    return (_parts("S21", parts) if outcomes else None) or rows_shape(parts)
 
 
 _MULTI_STATUS: Final = 207
@@ -218,7 +228,6 @@ _ADDRESSEE_NAMES: Final = (
 _PART_NAMES: Final = frozenset(
     {*_LISTED_NAMES, *_LEFT_NAMES, "failed", *_COUNT_NAMES, *_ADDRESSEE_NAMES}
 )
-_PARTS_LIMIT: Final = 1_000
 _FAILED_WORDS: Final = frozenset({"failed", "failure", "error", "aborted", "rejected"})
 
 
@@ -253,7 +262,7 @@ _OUTCOME_WORDS: Final = frozenset(
 
 def _outcomes(items: list[Any]) -> bool:
     """Does every item say how its part of the call ended, and each that did not end well why?"""
-    for item in items[:_PARTS_LIMIT]:
+    for item in items[:ROWS_LIMIT]:
         word = item.get("status", item.get("result"))
         if not isinstance(word, str) or word.lower() not in _OUTCOME_WORDS:
             return False
@@ -279,15 +288,34 @@ def _part_failed(item: Body) -> bool:
 
 
 def list_shape(root: Any, status: int | None) -> Shape | None:
-    """S14, S21: a list of errors; under a 207 a list of what became of each part."""
+    """S14, S21: a list of errors, or of what became of each part (`rows_shape`; under a 207 any)."""
     if not isinstance(root, list) or not root or not isinstance(root[0], MAPPING):
         return None
     first = root[0]
     if status == _MULTI_STATUS:
-        return _parts("S21", root[:_PARTS_LIMIT], told_apart=True)
+        return _parts("S21", root[:ROWS_LIMIT], told_apart=True)
+    if not is_bad(status):
+        rows = rows_shape(root)
+        if rows is not None:
+            return rows
     if is_bad(status) or {"errorCode", "error"} & first.keys():
         code = first_text(first, ("errorCode", "code", "type"))
         message = message_of(first) or plain(first.get("error"))
+        if not (is_bad(status) or all(map(_holds_error, root[:ROWS_LIMIT]))):
+            return None  # some have none: rows of data
         listed = len(root) == 1 and message is not None and only_envelope(first)
         return Shape("S14", True if listed else None, code, message) if message or code else None
     return None
+
+
+def _holds_error(row: Any) -> bool:
+    return isinstance(row, MAPPING) and bool(row.get("errorCode") or row.get("error"))
+
+
+FIELDS: Final = frozenset((*_PART_NAMES, *_ENVELOPED, "_shards", "timed_out"))
+"""Fields of the root, beside `KNOWN_NAMES`, that one of these shapes asks for, beside `lists_failures`."""
+
+
+def lists_failures(field: str) -> bool:
+    """Is a field named for the parts that failed (``failList``)?"""
+    return _LISTS.fullmatch(field) is not None

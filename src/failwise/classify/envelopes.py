@@ -274,3 +274,7 @@ def _empty_results_are_fine(value: str) -> bool:
         "NO_RESULTS",
         "PARTIAL_SUCCESS",
     )
+
+
+FIELDS: Final = frozenset((*_CODE_FIELDS, *_ERROR_MESSAGES, *_ERROR_CODES, "errorMessages"))
+"""Fields of the root, beside `KNOWN_NAMES`, that one of these shapes asks for."""

@@ -29,17 +29,17 @@ def renamed(root: Body) -> dict[str, Any] | None:
     changes: dict[str, Any] = {}
     kept: dict[str, Any] = {}
     for name, value in root.items():
-        known = _known(str(name))
-        if known is None:
+        theirs = known(str(name))
+        if theirs is None:
             kept[name] = value
-        elif empty(root.get(known)) and empty(changes.get(known)):
-            inner = renamed(value) if known == "error" and isinstance(value, MAPPING) else None
-            changes[known] = value if inner is None else inner
+        elif empty(root.get(theirs)) and empty(changes.get(theirs)):
+            inner = renamed(value) if theirs == "error" and isinstance(value, MAPPING) else None
+            changes[theirs] = value if inner is None else inner
     return {**kept, **changes} if changes else None
 
 
 @functools.lru_cache(maxsize=4_096)
-def _known(name: str) -> str | None:
+def known(name: str) -> str | None:
     """The name that the shapes look for, or None: it is that already, or means something else."""
     if name in KNOWN_NAMES or len(name) > _NAME:
         return None

@@ -370,3 +370,7 @@ _SHAPES: Final[tuple[Callable[[Body, int | None], Shape | None], ...]] = (
     _error_text,
     _message_alone,
 )
+
+
+FIELDS: Final = frozenset((*_WRAPPERS, *_HEADS, *_CARRIERS, *_ENDS, *_ERROR_TEXTS))
+"""Fields of the root, beside `KNOWN_NAMES`, that one of these shapes asks for."""

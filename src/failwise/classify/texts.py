@@ -7,8 +7,8 @@ _ANCHOR: Final = re.compile(
     r"\s{0,8}(?:result:\s{0,4}|output:\s{0,4}|\[|\*\*|<[a-z_]{0,20}error>|<|❌\s?|⚠️?\s?|░){0,2}"
     r"(?:error|err|fatal|exception|failure|fail(?:ed)?|traceback \(most recent call last\):\n|mcp error|api error"
     r"|[a-z]{2,20}[ _]error|tool error|错误(?:信息|代码|码)?|錯誤|异常|異常|失败|失敗|出错了?|报错|エラー|erro|fehler|ошибка|오류"
-    r"|(?:unhandled|uncaught)(?: \w{1,20}){0,2} (?:error|exception))"
-    r"\s{0,2}(?:code)?\s{0,2}(?:[:：!\]*>(]|-\d|\d{3}(?=\s{0,3}(?:[:：,.{(<-]|$))|$)",
+    r"|(?:unhandled|uncaught)(?: \w{1,20}){0,2} (?:error|exception)|\((?:error|fatal)(?=\)\s))"
+    r"\s{0,2}(?:code)?\s{0,2}(?:[:：!\]*>()]|-\d|\d{3}(?=\s{0,3}(?:[:：,.{(<-]|$))|$)",
     re.IGNORECASE,
 )
 _ANNOUNCED: Final = re.compile(
@@ -53,7 +53,7 @@ _FORM: Final = re.compile(
     r"\s{0,8}(?:exit (?:code|status):? [1-9]|permission to [^\n]{1,80} denied|unknown|invalid|missing|unauthorized|forbidden|unsupported|unrecognized|illegal|bad|no such|not found|access denied|permission denied|"
     r"(?:tool|function) [^\n]{1,60} (?:is not|isn't|was not) (?:available|found|registered|known|a valid)|rate limit|too many requests|\d{1,3} validation errors?|validation[_ ]error|agent stopped|request (?:failed|timed out)|connection (?:refused|reset|error)|"
     r"[45]\d\d (?:page )?(?:not found|bad request|forbidden|unauthorized|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out)|"
-    r"timed? ?out|[\w.-]{1,40} timed out after \d|无效|未知|缺少|没有权限|权限不足|余额不足|库存不足|请求过于频繁|参数错误|网络错误|系统繁忙)",
+    r"-?(?:moved|ask) \d{1,5} [\w.:\[\]-]{1,255}:\d{2,5}$|timed? ?out|[\w.-]{1,40} timed out after \d|无效|未知|缺少|没有权限|权限不足|余额不足|库存不足|请求过于频繁|参数错误|网络错误|系统繁忙)",
     re.IGNORECASE,
 )
 _RECOVERED: Final = re.compile(
@@ -74,7 +74,7 @@ _DENIED: Final = re.compile(
     r"(?:未(?!能|知|处理|捕获|授权|登[录陆]|通过|找到|响应|定义)|没有?(?!能|权限|找到|响应)|无(?!法|效|权|响应|可)|并无|不会|不再|避免了?|防止|预防|修复(?:了)?|解决(?:了)?)[^\n，。,;；：:]{0,8}?"
     r"(?:过期|失效|超时|异常|错误|失败|故障|冻结|封禁|报错|出错|重复\w{0,2}|限流|中断|断开|丢失|逾期|欠费)"
     r"|(?:限流|频率限制|频次限制|限速|限购|并发限制|超时(?:时间)?|阈值|重试)[^\n，。,;；]{0,6}(?:配置|设置|规则|策略|设为|调整|为|是|[:：]) ?[^\n，。,;；]{0,16}"
-    r"|(?:失败|错误|异常|超时|出错)(?:数|量|条数|次数)?[：: ]{0,2}0(?![\d.])|\w{0,24}[Tt]ime_?[Oo]ut\w{0,6}[\"']?\s?[=:]\s?\d{1,9}(?:ms|s)?"
+    r"|(?<![\d.])0 ?[个条次项处]?(?:错误|失败|异常|超时)|(?:失败|错误|异常|超时|出错)(?:数|量|条数|次数)?[：: ]{0,2}0(?![\d.])|\w{0,24}[Tt]ime_?[Oo]ut\w{0,6}[\"']?\s?[=:]\s?\d{1,9}(?:ms|s)?"
     r"|(?:将|会)(?:在|于)?[^\n，。,;；]{0,14}(?:过期|到期|失效|关闭|维护|下线)|即将(?:过期|到期|失效|下线)"
     r"|(?:已|自动)(?:跳过|忽略|过滤)[^\n，。,;；]{0,8}|上次(?:失败|超时|错误|异常)|(?:失败|错误|异常|超时|出错)率|限购 ?\d{1,4}|(?:校验|验证|检查|审核|认证|检测|测试)(?:均|已|全部|结果)?(?:通过|成功|正常)"
 )
@@ -116,6 +116,19 @@ def has_failing_form(text: str) -> bool:
         len(text) <= SHORT
         and text.count("\n") <= 12
         and bool(_FORM.match(text) or _SHELL.match(text))
+    )
+
+
+def is_content(text: str) -> bool:
+    """Plain words without the form of a failure, which no profile is asked about: neither a page, a
+    stream nor JSON. False proves nothing."""
+    return (
+        text[:1].isalpha()
+        and "<" not in text
+        and "data:" not in text
+        and "event:" not in text
+        and not announces_failure(text)
+        and not has_failing_form(text)
     )
 
 

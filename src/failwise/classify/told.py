@@ -5,6 +5,7 @@ from typing import Final
 from failwise.classify import texts
 from failwise.classify.case import Case, Judgement
 from failwise.classify.finding import PHRASE, Finding, strongest
+from failwise.classify.reports import reports_work
 from failwise.classify.selection import split
 from failwise.classify.structure import exception_findings
 from failwise.classify.text import stems
@@ -62,9 +63,11 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
     evidence = case.evidence
     text = evidence.text or ""
     if not certain and (
-        texts.is_listing(text) or (texts.ends_well(text) and not texts.announces_failure(text))
+        texts.is_listing(text)
+        or (texts.ends_well(text) and not texts.announces_failure(text))
+        or reports_work(text)
     ):
-        return case.success("a listing, or it ended well")
+        return case.success("a listing, a report of work done, or it ended well")
     case.read_shape(evidence.status if evidence.status and evidence.status >= 400 else None)
     structure = exception_findings(evidence)
     words = case.words() if certain else texts.without_denials(case.words())

@@ -9,7 +9,7 @@ from failwise.classify.selection import refuse
 from failwise.classify.shape import Shape
 from failwise.classify.text import match
 from failwise.evidence.facts import Evidence
-from failwise.evidence.pages import asks_to_sign_in
+from failwise.evidence.pages import asks_to_sign_in, is_login, is_login_address
 from failwise.vocabulary.kinds import Effect, FixBy
 from failwise.vocabulary.records import MAPPING
 
@@ -84,7 +84,15 @@ def _unasked(evidence: Evidence) -> list[Finding]:
     `problem_finding`; one that may have been wanted is content."""
     if evidence.asked == "page" or evidence.expects_json:
         return []
-    sign_in = evidence.asked is not None and asks_to_sign_in(evidence.title, evidence.text or "")
+    text = evidence.text or ""
+    if evidence.asked is not None:
+        sign_in = asks_to_sign_in(evidence.title, text)
+    else:  # perhaps pages are what is fetched: then it must be a login, and not the one asked for
+        sign_in = (
+            evidence.problem is None
+            and is_login(evidence.title, text)
+            and not is_login_address(evidence.url)
+        )
     if sign_in or evidence.sent_to_login:
         return [Finding("page.login", "auth.invalid_credential", Effect.UNKNOWN, 84, "structure")]
     if evidence.asked == "data" and 200 <= (evidence.status or 0) < 300:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from failwise.cli.places import line_of
+from failwise.cli.journal_section import journal_of, places_of
+from failwise.cli.places import fault_in, line_of
 from failwise.vocabulary.errors import ConfigurationError, UsageError
 from failwise.vocabulary.records import record
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from failwise.classify.advisor import Advisor
     from failwise.guards import MemoryGuards
     from failwise.guards.shared import ValkeyGuards
-    from failwise.journal.journal import Journal
     from failwise.runtime.runtime import Runtime
     from failwise.tools.declared import Declarations
     from failwise.vocabulary.spec import ToolSpec
@@ -32,12 +32,6 @@ _SECTIONS: Final = (
     "redaction", "journal", "telemetry", "tls",
 )  # fmt: skip
 _TELEMETRY: Final = ("opentelemetry", "content", "prometheus_port")
-_JOURNAL_PLACES: Final = ("path", "url", "env")
-_JOURNAL_CLAIMS: Final = ("claims", "claims_env")
-_JOURNAL_NUMBERS: Final = (
-    "retention_days", "retention_rows", "figures_days", "raw_days", "raw_bytes",
-)  # fmt: skip
-_JOURNAL: Final = (*_JOURNAL_PLACES, *_JOURNAL_CLAIMS, *_JOURNAL_NUMBERS, "raw")
 _GUARDS: Final = ("url", "env", "namespace")
 _ARGUMENTS: Final = ("repair", "fixer")
 _ADVISOR: Final = ("function", "below", "seconds", "per_hour")
@@ -97,7 +91,7 @@ class Configuration:
         from failwise.runtime.runtime import Runtime
 
         self._redaction()
-        journal, policy = self._journal(), self.policy()
+        journal, policy = journal_of(self), self.policy()
         profiles, guards = self._profiles(), self.guards()
         options = {**self._arguments(), **self._tls()}
         options |= {"rules": self.rules(), "advisor": self._advisor()}
@@ -195,7 +189,7 @@ class Configuration:
             return error
         from failwise.policy import load as load_policy
 
-        place = _fault(section, load_policy)
+        place = fault_in(section, load_policy)
         if not place:
             return error
         return self.error(f"[policy]: {error.reason}", "policy", *place)
@@ -226,64 +220,9 @@ class Configuration:
         told = f"did you mean {near[0]}?" if near else f"known are {', '.join(allowed)}"
         raise self.error(f"unknown key {key!r}: {told}", *place)
 
-    def _journal(self) -> "Journal | Path | None":
-        section = self.data.get("journal")
-        if section is None:
-            return None
-        for key in section:
-            self.known(key, _JOURNAL, "journal", key)
-        place = self._journal_place(section, _JOURNAL_PLACES)
-        claims = self._journal_place(section, _JOURNAL_CLAIMS)
-        kept = {key: section[key] for key in _JOURNAL_NUMBERS if key in section}
-        raw = section.get("raw", False)
-        if raw not in (True, False, "redacted", "as is"):
-            raise self.error(
-                f'raw = {raw!r}: write true, false or "as is" (not redacted)', "journal", "raw"
-            )
-        if not kept and not raw and claims is None and isinstance(place, Path):
-            return place
-        from failwise.journal.journal import Journal
-
-        for key, value in kept.items():
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-                raise self.error(f"{key} = {value!r}: write a number above 0", "journal", key)
-        try:
-            return Journal(place, claims=claims, raw=raw, **kept)
-        except ConfigurationError:
-            raise
-        except UsageError as error:
-            raise self.error(str(error), "journal") from error
-
     def journal_places(self) -> tuple[str | None, str | None]:
         """Where ``[journal]`` says that the journal is, and its claims; None where it says nothing."""
-        section = self.data.get("journal") or {}
-        places = [self._journal_place(section, keys) for keys in (_JOURNAL_PLACES, _JOURNAL_CLAIMS)]
-        place, claims = [None if one is None else str(one) for one in places]
-        return place, claims
-
-    def _journal_place(self, section: Any, keys: "tuple[str, ...]") -> "Path | str | None":
-        """A path, counted from the file's folder, or a URL: as it stands, or in a variable."""
-        given = [key for key in keys if key in section]
-        if len(given) > 1:
-            raise self.error(
-                f"[journal]: {' and '.join(given)} exclude each other", "journal", given[1]
-            )
-        if not given:
-            return None
-        (key,) = given
-        value = section[key]
-        if not isinstance(value, str) or not value:
-            raise self.error(
-                f"{key} = {value!r}: write a {'path' if key == 'path' else 'text'}", "journal", key
-            )
-        if key.endswith("env"):
-            found = os.environ.get(value)
-            if not found:
-                raise self.error(f"{key}: the variable {value} is not set", "journal", key)
-            return found
-        if value == ":memory:" or "://" in value:
-            return value
-        return self.path("journal", key)
+        return places_of(self)
 
     def guards(self) -> "MemoryGuards | ValkeyGuards | None":
         """The guards of the ``[guards]`` section; None where it says nothing of them."""
@@ -455,26 +394,3 @@ class Configuration:
 
 def _are_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) and item for item in value)
-
-
-def _fault(
-    tables: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object]
-) -> tuple[str, ...]:
-    """The place of the smallest part that is wrong by itself."""
-    place: tuple[str, ...] = ()
-    part: Any = tables
-    while isinstance(part, Mapping):
-        for key, value in part.items():
-            whole: Any = value
-            for name in reversed((*place, key)):
-                whole = {name: whole}
-            try:
-                check(whole)
-            except UsageError:
-                place, part = (*place, key), value
-                break
-            except AttributeError:  # not a table where one must be
-                return (*place, key)
-        else:
-            break
-    return place

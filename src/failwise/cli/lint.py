@@ -14,8 +14,8 @@ from failwise.cli.terminal import add_common, clean, console, language, print_js
 from failwise.vocabulary.errors import UsageError
 
 if TYPE_CHECKING:
-    from failwise.cli.linting.found import Found
     from failwise.cli.linting.rules import Finding
+    from failwise.cli.linting.tool import Found
     from failwise.vocabulary.result import Language
 
 _CONFIG: Final = "failwise.toml"
@@ -26,7 +26,8 @@ examples:
   failwise lint agent.py --ignore undeclared  in CI, without the gentlest rule
 
 The module is imported: what stands at its top level runs. Tools of Failwise, LangChain, OpenAI Agents,
-pydantic-ai and MCP servers are known by their objects. What failwise.toml declares beside them counts.
+pydantic-ai, ADK, Strands, smolagents, LlamaIndex, Microsoft Agent Framework and MCP servers are known by
+their objects. What the module's runtimes and failwise.toml declare beside them counts.
 
 The exit code is 0 when nothing is found, 1 when something is, 2 for wrong usage."""
 

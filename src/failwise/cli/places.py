@@ -1,6 +1,10 @@
-"""Where something stands in a TOML text, so that errors and explanations can name the line."""
+"""Where something stands in a TOML text, and which part is wrong: errors and explanations name the line."""
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from failwise.vocabulary.errors import UsageError
 
 _HEADER = re.compile(r"^\s*\[\s*([^\[\]#]+?)\s*\]")
 
@@ -26,6 +30,29 @@ def line_of(text: str, *path: str) -> int | None:
         if place[:depth] == path[:depth] and depth > best_depth:
             best, best_depth = number, depth
     return best
+
+
+def fault_in(
+    tables: Mapping[str, Any], check: Callable[[Mapping[str, Any]], object]
+) -> tuple[str, ...]:
+    """The path to the smallest part that `check` refuses by itself; empty where only the whole is wrong."""
+    place: tuple[str, ...] = ()
+    part: Any = tables
+    while isinstance(part, Mapping):
+        for key, value in part.items():
+            whole: Any = value
+            for name in reversed((*place, key)):
+                whole = {name: whole}
+            try:
+                check(whole)
+            except UsageError:
+                place, part = (*place, key), value
+                break
+            except AttributeError:  # not a table where one must be
+                return (*place, key)
+        else:
+            break
+    return place
 
 
 def _key(line: str) -> tuple[str, ...]:

@@ -11,14 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from failwise.connect.bridge import (
-    Bridge,
-    answered,
-    not_reachable,
-    required,
-    warn_of_retries,
-    wrong_arguments,
-)
+from failwise.connect.attempts import not_reachable
+from failwise.connect.bridge import Bridge, answered, wrong_arguments
+from failwise.connect.remarks import required, warn_of_retries
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run
 from failwise.vocabulary.result import Language

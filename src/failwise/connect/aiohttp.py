@@ -16,7 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from failwise.connect.transport import BEGINNING, READING_SECONDS, Gate, refusal, result_of
+from failwise.connect.bodies import BEGINNING, READING_SECONDS, refusal
+from failwise.connect.transport import Gate, result_of
 from failwise.tools.answer import HttpAnswer
 from failwise.vocabulary.errors import UsageError
 

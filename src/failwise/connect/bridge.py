@@ -17,32 +17,27 @@ holds for both. What is declared by name or glob (`Runtime(declarations=)`, `[de
 ``failwise.toml``) holds for every framework's tools.
 """
 
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from failwise.connect.attempts import Attempt, Cell, run_tool, run_tool_async
+from failwise.connect.remarks import warn_once
 from failwise.runtime.execution import Plan
-from failwise.runtime.run import Run, surroundings
+from failwise.runtime.run import Run
 from failwise.tools.declarations import checked
 from failwise.tools.declared import TOOL_OPTIONS, Declarations
 from failwise.vocabulary.errors import ConfigurationError, ToolError, UsageError
 from failwise.vocabulary.records import UNSET
 from failwise.vocabulary.result import Language, ToolResult
-from failwise.vocabulary.spec import Arguments, CallContext, ToolSpec
+from failwise.vocabulary.spec import ToolSpec
 
 if TYPE_CHECKING:
     from failwise.runtime.execution import Execution
     from failwise.runtime.runtime import Runtime
-
-logger = logging.getLogger("failwise")
-
-Attempt: TypeAlias = Callable[[str, Arguments, CallContext], Any]
-"""Lets the framework run a tool once: (name, arguments, context) → what it gives, or an awaitable of it.
-The name is that of the call's own tool, or of a fallback that is a tool of the framework too."""
 
 _RUNS: Final = 4_096
 """Runs that are remembered; the one that was used longest ago goes first."""
@@ -165,8 +160,8 @@ class Bridge:
             name,
             description,
             schema,
-            call=_call,
-            call_async=_call_async,
+            call=run_tool,
+            call_async=run_tool_async,
             timeout=timeout,
             passthrough=self._passthrough,
         )
@@ -240,7 +235,7 @@ class Bridge:
         if runtime.mode == "off":
             return Outcome(None, await original())
         execution = self._begin(tool, raw, run, call_id, policy)
-        cell = execution.performer = _Cell(self._judged, tool.tool.name, attempt)
+        cell = execution.performer = Cell(self._judged, tool.tool.name, attempt)
         result = await runtime._driven(execution)
         if runtime.mode == "observe":
             if cell.error is not None:
@@ -263,7 +258,7 @@ class Bridge:
         if runtime.mode == "off":
             return Outcome(None, original())
         execution = self._begin(tool, raw, run, call_id, None)
-        cell = execution.performer = _Cell(self._judged, tool.tool.name, attempt)
+        cell = execution.performer = Cell(self._judged, tool.tool.name, attempt)
         result = runtime._driven_sync(execution)
         if runtime.mode == "observe":
             if cell.error is not None:
@@ -303,73 +298,6 @@ class _Same:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and other._of is self._of
-
-
-class _Cell:
-    """One call under way: how to let the framework run its tool, and what came of it."""
-
-    __slots__ = ("_attempt", "_judged", "error", "given", "name")
-
-    def __init__(self, judged: Callable[[Any], Any] | None, name: str, attempt: Attempt) -> None:
-        self._judged, self.name, self._attempt = judged, name, attempt
-        self.given: Any = UNSET
-        self.error: Exception | None = None
-
-    def perform(self, name: str, arguments: Arguments, context: CallContext) -> Any:
-        self.given, self.error = UNSET, None
-        try:
-            return self._taken(name, self._attempt(name, arguments, context))
-        except Exception as error:
-            self.error = error
-            raise
-
-    async def perform_async(self, name: str, arguments: Arguments, context: CallContext) -> Any:
-        self.given, self.error = UNSET, None
-        try:
-            return self._taken(name, await self._attempt(name, arguments, context))
-        except Exception as error:
-            self.error = error
-            raise
-
-    def _taken(self, name: str, given: Any) -> Any:
-        if name == self.name:
-            self.given = given
-        return given if self._judged is None else self._judged(given)
-
-
-# A tool is shared by many calls: each finds its own cell by the execution that is under way.
-
-
-def _call(arguments: Arguments, context: CallContext) -> Any:
-    cell, name = _here()
-    return cell.perform(name, arguments, context)
-
-
-def _call_async(arguments: Arguments, context: CallContext) -> Awaitable[Any]:
-    cell, name = _here()
-    return cell.perform_async(name, arguments, context)
-
-
-def _here() -> tuple[_Cell, str]:
-    execution = surroundings.get()
-    name = execution.call.tool.name if execution is not None else ""
-    cell: _Cell | None = execution.performer if execution is not None else None
-    if cell is None:
-        raise ToolError(
-            f"{name} is a tool of a framework's agent: only a call of that agent can run it",
-            effect="not_sent",
-            transient=False,
-        )
-    return cell, name
-
-
-def not_reachable(name: str) -> ToolError:
-    """For an attempt that is asked to run a fallback it has no way to."""
-    return ToolError(
-        f"{name} cannot be run from here: register the fallback in the runtime itself",
-        effect="not_sent",
-        transient=False,
-    )
 
 
 def answered(text: str, *, failed: bool = False) -> Any:
@@ -432,38 +360,3 @@ def _parameters(schema: Mapping[str, Any] | None) -> frozenset[str]:
 
 _bridged: "WeakKeyDictionary[Runtime, set[str]]" = WeakKeyDictionary()
 """The names under which a runtime has tools of frameworks, and none of its own."""
-
-# Warnings
-
-_said: set[Any] = set()
-
-
-def warn_once(key: Any, text: str, *arguments: Any) -> None:
-    """Log a warning, the first time for each `key` in this process."""
-    if key not in _said:
-        _said.add(key)
-        logger.warning(text, *arguments)
-
-
-def was_said(key: Any) -> bool:
-    """`warn_once` has warned of it."""
-    return key in _said
-
-
-def warn_of_retries(function: Any, name: str) -> None:
-    """Once for each tool: it repeats itself by a decorator that knows nothing of effects, so that its
-    retries and the runtime's multiply. Recognised: tenacity."""
-    if hasattr(function, "retry_with") and hasattr(function, "retry"):
-        warn_once(
-            ("retry", name),
-            "%s repeats itself (tenacity), blindly and once more for each of the runtime's attempts: "
-            "take its decorator away; the policy says what is repeated",
-            name,
-        )
-
-
-def required(framework: str, package: str, error: ImportError) -> ConfigurationError:
-    """What to install, for an adapter whose framework is missing."""
-    return ConfigurationError(
-        f"{framework} is needed and could not be imported ({error}): pip install '{package}'"
-    )

@@ -18,7 +18,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from failwise.connect.bridge import Bridge, Outcome, not_reachable, required, warn_of_retries
+from failwise.connect.attempts import not_reachable
+from failwise.connect.bridge import Bridge, Outcome
+from failwise.connect.remarks import required, warn_of_retries
 from failwise.runtime.run import Run
 from failwise.vocabulary.result import Language
 from failwise.vocabulary.spec import Arguments, CallContext

@@ -14,16 +14,10 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
 from failwise.connect import mcp_results
-from failwise.connect.bridge import (
-    Outcome,
-    required,
-    warn_of_retries,
-    warn_once,
-    was_said,
-    wrong_arguments,
-)
+from failwise.connect.bridge import Outcome, wrong_arguments
 from failwise.connect.mcp_results import Passed
 from failwise.connect.mcp_serving import Job, Served
+from failwise.connect.remarks import required, warn_of_retries, warn_once, was_said
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run
 from failwise.vocabulary.result import Language

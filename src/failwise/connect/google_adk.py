@@ -12,7 +12,9 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from failwise.connect.bridge import Bridge, not_reachable, required, warn_of_retries
+from failwise.connect.attempts import not_reachable
+from failwise.connect.bridge import Bridge
+from failwise.connect.remarks import required, warn_of_retries
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run
 from failwise.vocabulary.result import Language

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-from failwise.connect.transport import BEGINNING, READING_SECONDS, Gate, refusal
+from failwise.connect.bodies import BEGINNING, READING_SECONDS, refusal
+from failwise.connect.transport import Gate
 from failwise.tools.answer import HttpAnswer
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.records import record

@@ -14,15 +14,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from failwise.connect.bridge import (
-    Bridge,
-    Outcome,
-    not_reachable,
-    required,
-    warn_of_retries,
-    warn_once,
-    was_said,
-)
+from failwise.connect.attempts import not_reachable
+from failwise.connect.bridge import Bridge, Outcome
+from failwise.connect.remarks import required, warn_of_retries, warn_once, was_said
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run
 from failwise.vocabulary.result import Language

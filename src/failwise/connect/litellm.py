@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from failwise.connect.bridge import required, warn_once
+from failwise.connect.remarks import required, warn_once
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run, surroundings
 from failwise.vocabulary.errors import ToolCallFailed, ToolError, UsageError

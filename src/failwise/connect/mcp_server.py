@@ -14,9 +14,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from failwise.connect import mcp_results
-from failwise.connect.bridge import Outcome, required, warn_of_retries, wrong_arguments
+from failwise.connect.bridge import Outcome, wrong_arguments
 from failwise.connect.mcp_results import Passed
 from failwise.connect.mcp_serving import Asking, Job, Served
+from failwise.connect.remarks import required, warn_of_retries
 from failwise.runtime.run import Run
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.result import Language

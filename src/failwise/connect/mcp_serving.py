@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from failwise.connect import mcp_results
-from failwise.connect.bridge import Attempt, Bridge, Outcome
+from failwise.connect.attempts import Attempt
+from failwise.connect.bridge import Bridge, Outcome
 from failwise.connect.mcp_results import Passed
 from failwise.connect.proxy.hosts import Hosts
 from failwise.runtime.execution import Plan

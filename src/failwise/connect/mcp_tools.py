@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from failwise.connect import mcp_results
-from failwise.connect.bridge import required
+from failwise.connect.remarks import required
 from failwise.vocabulary.errors import ConfigurationError, ToolError, UsageError
 from failwise.vocabulary.spec import Arguments, CallContext, ToolSpec
 

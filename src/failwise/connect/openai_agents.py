@@ -13,15 +13,9 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from failwise.connect.bridge import (
-    Bridge,
-    Outcome,
-    not_reachable,
-    required,
-    warn_of_retries,
-    warn_once,
-    wrong_arguments,
-)
+from failwise.connect.attempts import not_reachable
+from failwise.connect.bridge import Bridge, Outcome, wrong_arguments
+from failwise.connect.remarks import required, warn_of_retries, warn_once
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run
 from failwise.vocabulary.errors import ConfigurationError

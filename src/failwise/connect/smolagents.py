@@ -12,14 +12,9 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from failwise.connect.bridge import (
-    Bridge,
-    not_reachable,
-    required,
-    warn_of_retries,
-    warn_once,
-    wrong_arguments,
-)
+from failwise.connect.attempts import not_reachable
+from failwise.connect.bridge import Bridge, wrong_arguments
+from failwise.connect.remarks import required, warn_of_retries, warn_once
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run
 from failwise.vocabulary.errors import UsageError

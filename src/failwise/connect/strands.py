@@ -15,16 +15,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from failwise.connect.bridge import (
-    Bridge,
-    Outcome,
-    answered,
-    not_reachable,
-    required,
-    warn_of_retries,
-    warn_once,
-    wrong_arguments,
-)
+from failwise.connect.attempts import not_reachable
+from failwise.connect.bridge import Bridge, Outcome, answered, wrong_arguments
+from failwise.connect.remarks import required, warn_of_retries, warn_once
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run
 from failwise.vocabulary.result import Language

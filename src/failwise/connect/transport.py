@@ -5,15 +5,14 @@ a tool's: RFC 9110 §9.2 says which methods may be repeated. Inside of a tool of
 is sent once, since that runtime decides. The modules beside this one know one client each.
 """
 
-import json
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from failwise.connect.bodies import recorded
 from failwise.runtime.execution import Plan
 from failwise.runtime.run import Run, surroundings
-from failwise.tools.answer import HttpAnswer
 from failwise.tools.declared import Declarations
 from failwise.tools.headers import is_token
 from failwise.vocabulary.errors import ToolCallFailed, UsageError
@@ -32,11 +31,6 @@ IDEMPOTENT: Final = frozenset({"PUT", "DELETE"})
 KEYED: Final = frozenset({"POST", "PATCH"})
 """Methods that an idempotency key is added to where a transport declares one."""
 
-BEGINNING: Final = 65_536
-"""Bytes of a refusal's body that are read before the answer is handed on."""
-READING_SECONDS: Final = 5.0
-"""How long reading them may take."""
-_BODY_KEPT: Final = 16_384
 _LANES: Final = 1_024
 _NEVER_AGAIN: Final = {
     category: {"retries": 0, "retries_read": 0}
@@ -207,7 +201,7 @@ class Gate:
         runtime, run = (own_runtime(), None) if self._given is None else self._given._where()
         arguments: dict[str, Any] = {"url": exchange.url}
         if lane.spec.read_only is not True:
-            arguments["body"] = _body_of(exchange)
+            arguments["body"] = recorded(exchange.body(), exchange.replayable)
             if run is None:
                 # Two orders of the same thing are two orders, where no run says they belong together.
                 arguments["request"] = runtime._new_id("request")
@@ -357,48 +351,6 @@ def _in_tool(exchange: Exchange, outer: "Execution") -> None:
     call = outer.call
     earlier = (call.extra or {}).get("requests", 0)
     call.extra = {**(call.extra or {}), "requests": earlier + 1}
-
-
-def _body_of(exchange: Exchange) -> Any:
-    """A request's body for the record of its claim: JSON as data, else its digest and length."""
-    import hashlib
-
-    content = exchange.body()
-    if content is None:
-        return None if exchange.replayable else "(a stream)"
-    if len(content) <= _BODY_KEPT:
-        try:
-            return json.loads(content)
-        except (ValueError, RecursionError):
-            pass
-    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-
-
-def refusal(
-    status: int, headers: Mapping[str, str], content: bytes, method: str, url: str, *, raw: bool
-) -> HttpAnswer:
-    """A refusal as evidence. `raw`: the content is as it came, and may be compressed."""
-    if raw and content:
-        coding = next((v for k, v in headers.items() if k.lower() == "content-encoding"), "")
-        content = unpacked(content, coding)
-    return HttpAnswer(status, headers, content, method=method, url=url)
-
-
-def unpacked(content: bytes, coding: str) -> bytes:
-    """The beginning of a body without its compression, bounded; empty where it cannot be undone."""
-    import zlib
-
-    coding = coding.strip().lower()
-    if coding in ("", "identity"):
-        return content
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        return b""
-    for window in (zlib.MAX_WBITS | 32, -zlib.MAX_WBITS):  # deflate comes with and without a head
-        try:
-            return zlib.decompressobj(window).decompress(content, BEGINNING)
-        except zlib.error:
-            continue
-    return b""
 
 
 _own: "list[Runtime]" = []

@@ -50,8 +50,9 @@ class Asked:
         if self.host is None:
             host = host_of(self.url) or attribute(error, "host")
             if host is None:
-                # urllib3: `conn` where it has one, for its `pool` is deprecated there.
-                host = attribute(attribute(error, "conn", "pool"), "host")
+                # urllib3: `pool` is deprecated where there is a `conn`, be it None after a copy.
+                holder = "conn" if hasattr(error, "conn") else "pool"
+                host = attribute(attribute(error, holder), "host")
             self.host = host if isinstance(host, str) else None
 
 

@@ -20,6 +20,18 @@ _LOGIN: Final = re.compile(
 _PASSWORD: Final = re.compile(
     r"<input\b[^<>]{0,400}\btype\s{0,3}=\s{0,3}[\"']?password\b", re.IGNORECASE
 )
+_SEPARATOR: Final = re.compile(
+    r"[|–—·•:：»«‹›_]|(?<=\s)-(?=\s)|(?<=[\u4e00-\u9fff])-|-(?=[\u4e00-\u9fff])"
+)
+_LOGIN_TITLE: Final = re.compile(
+    r"(?:(?!how |why |when |where |what |about |to |cannot |can.t |not |failed )[\w.&'’-]{1,30} ){0,3}"
+    r"(?:log[ -]?in|sign[ -]?in|log[ -]?on)(?: (?:page|required|portal|screen|first|(?:to|with|into) [^\n]{1,60}))?"
+    r"|(?!.{0,8}(?:如何|怎么|怎样|为何|关于))[\w ]{0,16}(?:登录|登入|登陆|登錄|身份认证|身份验证)(?:页面?|界面|系统|平台|中心|入口)?"
+    r"|(?:ログイン|サインイン|로그인|anmelden|anmeldung|iniciar sesión|connexion|se connecter|entrar|вход)",
+    re.IGNORECASE,
+)
+_READING: Final = re.compile(r"<(?:article|code|pre)\b", re.IGNORECASE)
+"""What documentation about logins has, and logins have not."""
 _SIGN_IN_WORDS: Final = re.compile(
     r"(?<![a-z])(?:log ?-?in|sign ?-?in|log on|authenticat(?:e|ion)|password)(?![a-z])"
     r"|登录|登入|登陆|认证|验证身份|ログイン|サインイン|로그인|anmelden|iniciar sesión|connexion|entrar|вход",
@@ -58,6 +70,26 @@ def leads_to_login(before: str | None, after: str | None) -> bool:
     return bool(
         _LOGIN.search(f"{new.hostname or ''}{new.path}")
         and not _LOGIN.search(f"{old.hostname or ''}{old.path}")
+    )
+
+
+def is_login_address(url: str | None) -> bool:
+    """An address of a page that signs people in: who asks for it gets what was wanted."""
+    try:
+        parts = urlsplit(url or "")
+        return _LOGIN.search(f"{parts.hostname or ''}{parts.path}") is not None
+    except ValueError:
+        return False
+
+
+def is_login(title: str | None, text: str) -> bool:
+    """A page that is nothing but a login: its title says so, and it has a password to fill in. A shop
+    with a box to sign in beside its wares is none, nor is an article about logins."""
+    return (
+        title is not None
+        and any(_LOGIN_TITLE.fullmatch(one.strip()) for one in _SEPARATOR.split(title[:200]))
+        and _PASSWORD.search(text) is not None
+        and _READING.search(text) is None
     )
 
 

@@ -91,6 +91,11 @@ class Profiles:
                 (behind if late else found).setdefault(hit.profile.id, hit)
         return (*found.values(), *behind.values())
 
+    def asks_for(self, field: str) -> bool:
+        """Is a body with this field at its root possibly one that some profile knows?"""
+        own = self._own_recognition
+        return _recognition().asks_for(field) or (own is not None and own.asks_for(field))
+
     def _fitting(self, recognition: Recognition, document: Document) -> Iterator[Hit]:
         seen: set[str] = set()
         for name, by in recognition.hits(document):

@@ -71,6 +71,10 @@ class Recognition:
             for name in self._texts(document):
                 yield name, "text"
 
+    def asks_for(self, field: str) -> bool:
+        """Does any profile tell its bodies by this field of the root?"""
+        return _remembered(self._body_memo, field, self._hints) is not None
+
     def _hosts(self, host: str) -> tuple[str, ...]:
         host = host.lower().rstrip(".")
         host = host.partition(":")[0] if host.count(":") == 1 else host

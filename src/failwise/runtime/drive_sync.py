@@ -7,8 +7,7 @@ from typing import Any, assert_never
 
 from failwise.runtime import background
 from failwise.runtime.execution import Execution, LiveContext
-from failwise.runtime.glance import plainly_good
-from failwise.runtime.good_way import Log, ended, left, replay
+from failwise.runtime.good_way import Log, ended, is_good, left, replay
 from failwise.runtime.run import surroundings
 from failwise.vocabulary.errors import FailwiseError
 from failwise.vocabulary.records import UNSET
@@ -63,7 +62,7 @@ def _good_way(execution: Execution) -> ToolResult[Any]:
     if answer is None:
         return perform(execution.machine(), execution, [(began, None), (sent, leave)])
     now = call.now = monotonic()
-    if answer.error is None and not answer.expired and plainly_good(answer.value):
+    if is_good(execution, answer):
         guards.release(end)
         return ended(execution, reading, answer.value, now)
     return perform(execution.machine(), execution, [(began, None), (sent, leave), (now, answer)])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from failwise.runtime.call import Logic, run_call
 from failwise.runtime.credentials import Credential
+from failwise.runtime.off import bare
 from failwise.runtime.run import Run
 from failwise.vocabulary.errors import ToolError
 from failwise.vocabulary.failure import Failure
@@ -106,6 +107,7 @@ class Plan:
             tool.read_only is True
             and tool.credential is None
             and tool.success is None
+            and tool.profile is None
             and repair != "off"
             and (tool.call_async is not None or tool.call is not None)
         )
@@ -166,7 +168,7 @@ class Execution:
         """A fresh machine for this call, which is told first what it may ask for."""
         call, runtime = self.call, self.runtime
         if runtime.mode == "off":
-            return runtime._judgement.bare(call)
+            return bare(call)
         call.can_refresh = self.credential is not None and self.credential.refresh is not None
         call.can_confirm = self.confirm is not None
         call.repair_default = runtime.repair

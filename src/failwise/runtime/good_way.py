@@ -5,19 +5,22 @@ without the machine: as soon as anything is not plainly good, a fresh machine is
 on from there.
 """
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from failwise.runtime.discretion import discreet_repairs
+from failwise.runtime.glance import plainly_good
 from failwise.runtime.lines import INFO, calls
+from failwise.runtime.state import CallState
 from failwise.vocabulary.kinds import StopReason
 from failwise.vocabulary.result import ToolResult
-from failwise.vocabulary.steps import AnyStep, Call, Machine
+from failwise.vocabulary.steps import Answer, AnyStep, Call, Machine
 
 if TYPE_CHECKING:
     from failwise.arguments.reader import Reading
     from failwise.runtime.execution import Execution
 
 logged = calls.isEnabledFor
+_DATA: Final = frozenset({str, dict, list, tuple})
 
 Log: TypeAlias = "list[tuple[float, Any]]"
 """What the machine was told so far: (monotonic time, reply)."""
@@ -39,6 +42,19 @@ def left(execution: "Execution", log: Log, now: float, signal: BaseException) ->
     replay(machine, execution.call, log)
     execution.call.now = now
     execution.close(machine, signal)
+
+
+def is_good(execution: "Execution", answer: Answer) -> bool:
+    """Is what a tool gave back good, at a glance or, for data and texts, looked at in full?"""
+    if answer.error is not None or answer.expired:
+        return False
+    judgement = execution.runtime._judgement
+    if judgement.glances and plainly_good(answer.value):
+        return True
+    if type(answer.value) not in _DATA:
+        return False
+    call = execution.call
+    return judgement.classify(answer, call, CallState(call)) is None
 
 
 def ended(execution: "Execution", reading: "Reading", value: Any, now: float) -> ToolResult[Any]:

@@ -5,24 +5,25 @@ Each room is imported when the first call, or the first failure, needs it.
 
 import logging
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from failwise.policy.decide import TablePolicy
 from failwise.runtime.call import Logic, Reading
-from failwise.runtime.discretion import discreet, discreet_repairs, without_echoes
+from failwise.runtime.discretion import discreet, without_echoes
 from failwise.runtime.glance import plainly_good
 from failwise.runtime.meanings import as_tool_error
+from failwise.runtime.readings import AsGiven, as_it_is, renamed, unrepaired
 from failwise.runtime.state import CallState
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
-from failwise.vocabulary.kinds import Category, Effect, FixBy, StopReason
+from failwise.vocabulary.kinds import Category, Effect, FixBy
 from failwise.vocabulary.ports import Policy
 from failwise.vocabulary.records import Unset
 from failwise.vocabulary.result import Repair, ToolResult
 from failwise.vocabulary.spec import Arguments, ToolSpec
-from failwise.vocabulary.steps import Answer, AnyStep, Call, Invoke
+from failwise.vocabulary.steps import Answer, Call
 
 if TYPE_CHECKING:
     from failwise.arguments import ArgumentReader
@@ -59,6 +60,8 @@ class Judgement:
         self._advisor = advisor
         self._rules = tuple(rules)
         self._profiles = tuple(profiles)
+        self.glances = not (self._profiles or self._rules)
+        """A glance is enough for data: no rule or profile of the user's may tell a failure by it."""
         self._readers: dict[str, ArgumentReader] = {}
         self._classifier: Classifier | None = None
         self.policy: Policy = (
@@ -79,19 +82,19 @@ class Judgement:
         if tool.call is None and tool.call_async is None:
             reading = self._unknown(call)
         elif call.observe:
-            reading = _as_it_is(self.reader(tool), call)
+            reading = as_it_is(self.reader(tool), call)
         else:
             reading = self.reader(tool).read(call.raw, truncated=call.truncated)
             if call.written_name is not None and reading.failure is None:
-                reading = _renamed(reading, call)
+                reading = renamed(reading, call)
             if reading.repairs and call.repair == "off":
-                reading = _unrepaired(reading)
+                reading = unrepaired(reading)
         return reading
 
-    def reader(self, tool: ToolSpec) -> "ArgumentReader | _AsGiven":
+    def reader(self, tool: ToolSpec) -> "ArgumentReader | AsGiven":
         """What reads the arguments of a tool."""
         if tool.kind == "client":
-            return _AsGiven()
+            return AsGiven()
         reader = self._readers.get(tool.name)
         if reader is None or reader.schema is not tool.schema:
             from failwise.arguments import ArgumentReader
@@ -182,6 +185,7 @@ class Judgement:
             if not (isinstance(one, Mapping) and one["id"] == profile["id"])
         ]
         self._profiles = (*kept, profile)
+        self.glances = False
         self._classifier = None
 
     def _asked(self) -> "Advisor | None":
@@ -204,7 +208,8 @@ class Judgement:
         try:
             if answer.error is None and not answer.expired:
                 value = answer.value
-                if call.tool.success is None and plainly_good(value):
+                known = call.tool.success is None and call.tool.profile is None and self.glances
+                if known and plainly_good(value):
                     return None
                 return self._judge_value(answer, call, state)
             return self._judge(self._evidence(answer, call), answer.error, call, state)
@@ -324,51 +329,6 @@ class Judgement:
             failure = replace(failure, raw=evidence.text)
         return failure
 
-    # Off
-
-    def bare(self, call: Call) -> Generator[AnyStep, Any, ToolResult[Any]]:
-        """Switched off: the tool is called with what was given, and nothing else happens."""
-        import json
-
-        raw = call.raw
-        try:
-            arguments = dict(raw) if isinstance(raw, Mapping) else dict(json.loads(raw or "{}"))
-            answer = yield from Invoke(arguments, call.tool.timeout, 1, None)
-            error = answer.error
-        except (ValueError, TypeError) as reason:
-            answer, error = Answer(error=reason), reason
-        expired = TimeoutError(f"no answer within {answer.limit} s") if answer.expired else None
-        error = error or expired
-        if error is None:
-            held = answer.value.value if hasattr(answer.value, "expects_json") else answer.value
-            return ToolResult(
-                call.tool.name,
-                True,
-                held,
-                call_id=call.call_id,
-                run_id=call.run_id,
-                upstream=call.tool.upstream_name,
-            )
-        from failwise.redaction import default
-
-        failure = Failure(
-            Category.TOOL,
-            "tool.exception",
-            default().text(f"{type(error).__name__}: {error}")[:300],
-            rule="off",
-            exception=error,
-        )
-        return ToolResult(
-            call.tool.name,
-            False,
-            None,
-            failure,
-            stop_reason=StopReason.OBSERVED,
-            call_id=call.call_id,
-            run_id=call.run_id,
-            upstream=call.tool.upstream_name,
-        )
-
 
 def _fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
     from failwise.effects.identity import arguments_fingerprint
@@ -402,67 +362,3 @@ def _already_retried(failure: Failure | None) -> Failure:
     """A failure of a nested call: it was retried there, and is not multiplied here."""
     assert failure is not None
     return replace(failure, details={**(failure.details or {}), "already_retried": True})
-
-
-class _AsGiven:
-    """Reads the arguments of a client's request: no model wrote them."""
-
-    def read(self, raw: Any, *, truncated: bool = False) -> Reading:
-        from failwise.arguments import Reading as Read
-
-        return Read(raw)
-
-
-def _as_it_is(reader: Any, call: Call) -> Reading:
-    """Observe mode: what the model sent goes to the tool unchanged, where it can be read at all."""
-    from failwise.arguments import Reading as Read
-
-    if isinstance(call.raw, Mapping):
-        return Read(dict(call.raw))
-    import json
-
-    try:
-        value = json.loads(call.raw or "{}")
-    except (ValueError, RecursionError):
-        value = None
-    if isinstance(value, dict):
-        return Read(value)
-    reading: Reading = reader.read(call.raw, truncated=call.truncated)
-    return reading
-
-
-def _renamed(reading: Reading, call: Call) -> Reading:
-    """The name as it was written, noted as a repair."""
-    from failwise.arguments import Reading as Read
-    from failwise.vocabulary.kinds import Grade
-
-    edit = Repair("tool_name", "", call.written_name, call.tool.name, Grade.LOSSLESS)
-    return Read(dict(reading.arguments or {}), (edit, *reading.repairs))
-
-
-def _unrepaired(reading: Reading) -> Reading:
-    """``repair="off"``: what would have been repaired goes back to the model."""
-    from failwise.arguments import Reading as Read
-    from failwise.vocabulary.kinds import Grade
-
-    syntax = any(repair.grade is Grade.LOSSLESS for repair in reading.repairs)
-    code = "model_output.invalid_json" if syntax else "model_output.schema_violation"
-    places = ", ".join(sorted({repair.path or "/" for repair in reading.repairs}))
-    return Read(
-        None,
-        (),
-        Failure(
-            Category.MODEL_OUTPUT,
-            code,
-            f"the arguments would need repair at {places}, which this tool forbids",
-            Effect.NOT_SENT,
-            False,
-            FixBy.MODEL,
-            rule="arguments.repair_off",
-            details={
-                "repairs_refused": [
-                    repair.to_dict() for repair in discreet_repairs(reading.repairs)
-                ]
-            },
-        ),
-    )

@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
-from failwise.policy.table import checked_overrides
 from failwise.runtime import lines
 from failwise.runtime.answering import Answering
+from failwise.runtime.beginning import begin, child_of
 from failwise.runtime.clock import Clock, SystemClock
 from failwise.runtime.credentials import credential
 from failwise.runtime.discretion import discreet_repairs
 from failwise.runtime.execution import Execution, Plan
 from failwise.runtime.flights import Flight, shared_async, shared_sync
-from failwise.runtime.intake import OPTIONS, one_of_many, raw_of_function, raw_of_name
+from failwise.runtime.intake import one_of_many
 from failwise.runtime.judgement import Judgement
 from failwise.runtime.registry import Registry
 from failwise.runtime.run import LooseRun, Run, checked_deadline, surroundings
@@ -42,8 +42,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Mode = Literal["act", "observe", "off"]
 Repairs = Literal["confirm", "auto", "off"]
-
-_CALL_ID = {"call_id"}
 
 
 class Runtime(Registry, Answering):
@@ -341,94 +339,10 @@ class Runtime(Registry, Answering):
         prepared = [one_of_many(item) for item in calls]
         return [self._begin(tool, args, options, run) for tool, args, options in prepared]
 
-    def _begin(
-        self,
-        tool: Any,
-        args: tuple[Any, ...],
-        options: Mapping[str, Any],
-        run: Run | None,
-        *,
-        parent: Call | None = None,
-        plan: Plan | None = None,
-    ) -> Execution:
-        """A call as data, with what belongs to it."""
-        raw: Any
-        if tool.__class__ is str:
-            known = self._tools.get(tool) or self._judgement.without_debris(tool)
-            spec = known or self._judgement.unknown(tool)
-            if len(args) == 1 and (options.keys() == _CALL_ID or options.keys() <= OPTIONS):
-                raw = args[0]
-            else:
-                raw, options = raw_of_name(tool, args, options)
-        elif plan is not None:
-            # Another's tool, or a client's requests: all that is to be known of it is in its plan.
-            spec, raw = plan.tool, args[0]
-        else:
-            name = self._name_of(tool)
-            if name is not None:
-                spec = self._tools[name]
-            elif isinstance(tool, ToolSpec) and tool.kind != "tool":
-                spec = tool  # a chat model, or a client's requests: none that a model may call
-            else:
-                raise UsageError(
-                    f"{getattr(tool, '__qualname__', tool)!r} is not a tool of this runtime: "
-                    "decorate it with @rt.tool or say rt.add(...)"
-                )
-            raw, options = raw_of_function(tool, spec, args, options)
-        clock = self.clock
-        now = clock.monotonic()
-        outer = surroundings.get()
-        deadline = None
-        if outer is not None:
-            run = run or outer.run
-            deadline = outer.call.deadline
-        if run is None:
-            run = self._loose
-        elif run.deadline is not None:
-            deadline = run.deadline if deadline is None else min(deadline, run.deadline)
-        if options and "deadline" in options:
-            seconds = checked_deadline(options["deadline"])
-            if seconds is not None:
-                deadline = now + seconds if deadline is None else min(deadline, now + seconds)
-        given = options.get("call_id") if options else None
-        call_id = str(given) if given else self._new_id("call")
-        call = Call(
-            spec,
-            raw,
-            call_id,
-            run.id,
-            # A read has no effect to tell apart: its key only makes chance repeatable.
-            call_id if spec.read_only is True else self._key(run, call_id, bool(given)),
-            now,
-            clock.time() - now,
-        )
-        if deadline is not None:
-            call.deadline = deadline
-        if run.model is not None:
-            call.model = run.model
-        if tool.__class__ is str and tool != spec.name:
-            call.written_name = tool
-        if self.mode == "observe":
-            call.observe = True
-        if parent is not None or outer is not None:
-            call.parent_id = parent.call_id if parent else outer.call.call_id  # type: ignore[union-attr]
-        if options and (len(options) > 1 or not given):
-            call.truncated = bool(options.get("truncated", False))
-            call.policy = checked_overrides(options.get("policy"))
-            call.extra = options.get("extra")
-        plan = plan or self._plans.get(spec.name) or self._plan(spec)
-        return Execution(self, call, run, plan)
+    _begin = begin
 
     def _new_id(self, kind: str) -> str:
         return f"{kind}-{self._prefix}-{next(self._counter)}"
-
-    def _key(self, run: Run, call_id: str, given: bool) -> str:
-        """Which effect this is: the same for a run's call id in every process, else its own."""
-        if not (given and run.chain):
-            return self._new_id(call_id)
-        from failwise.effects.identity import effect_key
-
-        return effect_key(run.id, call_id)
 
     # What the drivers need
 
@@ -498,18 +412,7 @@ class Runtime(Registry, Answering):
     def _delegate_sync(self, execution: Execution, step: Delegate) -> ToolResult[Any]:
         return (self._drive_sync or self._sync_driver())(self._child(execution, step))
 
-    def _child(self, execution: Execution, step: Delegate) -> Execution:
-        """A fallback: a call of its own in the same run, with its own key."""
-        parent = execution.call
-        options = {"call_id": f"{parent.call_id}:{step.tool}"}
-        child = self._begin(
-            step.tool, (dict(step.arguments),), options, execution.run, parent=parent
-        )
-        child.performer = execution.performer
-        child.call.parent_id = parent.call_id
-        child.call.delegated = (*parent.delegated, parent.tool.name)
-        child.call.deadline = parent.deadline
-        return child
+    _child = child_of
 
     def _finish(self, execution: Execution, result: ToolResult[Any]) -> ToolResult[Any]:
         """Record a finished call and tell whoever listens."""

@@ -17,7 +17,8 @@ from failwise.connect import aiohttp as connect_aiohttp
 from failwise.connect import httpx as connect_httpx
 from failwise.connect import httpx2 as connect_httpx2
 from failwise.connect import requests as connect_requests
-from failwise.connect.transport import result_of, unpacked
+from failwise.connect.bodies import unpacked
+from failwise.connect.transport import result_of
 from failwise.faults import Fault, FaultServer
 from failwise.testing import SteppingClock
 from tests.connect.clients.conftest import TRUST

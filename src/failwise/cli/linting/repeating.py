@@ -5,11 +5,10 @@ import functools
 import inspect
 import textwrap
 from collections.abc import Callable, Collection, Iterator
-from pathlib import PurePath
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
-from failwise.cli.linting.found import innermost, layers
+from failwise.cli.linting.tool import attribute, innermost, layers, package_of
 
 _SOURCE_LIMIT: Final = 200_000
 
@@ -29,12 +28,8 @@ def decorators(function: Callable[..., Any], packages: Collection[str]) -> Itera
 
 def _package(layer: Any, packages: Collection[str]) -> str | None:
     code = getattr(layer, "__code__", None)
-    parts = PurePath(code.co_filename).parts if code is not None else ()
-    if "site-packages" in parts or "dist-packages" in parts:
-        at = max(i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages"))
-        home = parts[at + 1].removesuffix(".py") if at + 1 < len(parts) else ""
-        return home if home in packages else None
-    return None
+    home = package_of(code.co_filename) if code is not None else ""
+    return home if home in packages else None
 
 
 def loops(function: Callable[..., Any]) -> Iterator[str]:
@@ -91,7 +86,10 @@ def _tree(function: Callable[..., Any]) -> ast.AST | None:
 
 def clients(function: Callable[..., Any]) -> Iterator[tuple[str, str]]:
     """Clients that a function uses and that repeat by themselves: (name, how)."""
-    inner = innermost(function)
+    inner: Any = innermost(function)
+    owner = None
+    if isinstance(inner, MethodType):
+        owner, inner = inner.__self__, inner.__func__
     if not isinstance(inner, FunctionType):
         return
     names = [name for name in inner.__code__.co_names if name in inner.__globals__]
@@ -101,6 +99,9 @@ def clients(function: Callable[..., Any]) -> Iterator[tuple[str, str]]:
             used.append((name, cell.cell_contents))
         except ValueError:
             continue
+    if owner is not None:
+        own = getattr(owner, "__dict__", None) or {}
+        used += [(name, attribute(owner, name)) for name in inner.__code__.co_names if name in own]
     for name, thing in used:
         how = (
             None

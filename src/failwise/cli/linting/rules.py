@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from failwise.cli.linting import repeating
-from failwise.cli.linting.found import Found, innermost
+from failwise.cli.linting.tool import Found, innermost
 from failwise.vocabulary.records import record
 
 if TYPE_CHECKING:

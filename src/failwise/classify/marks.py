@@ -1,0 +1,110 @@
+"""Fields that may speak of a failure: an object without any of them is data, whatever it holds.
+
+What a tool gives back is mostly data, and judging it costs many times what it costs to look at the
+names of its fields. So the names are told apart here: those by which a shape, or a provider's profile,
+finds a failure, and all others.
+"""
+
+from typing import Any, Final
+
+from failwise.classify import batches, envelopes, names, shape, shapes
+
+_LONGEST: Final = 64
+_REMEMBERED: Final = 4_096
+_ROWS: Final = 50
+"""Of a longer list no more rows are looked at."""
+_DEPTH: Final = 4
+
+_HOLDERS: Final = frozenset(
+    {"items", "results", "Results", "responses", "data", "Data", "result", "Result", "body"}
+)
+"""Around an answer: as good as what they hold."""
+_WEAK: Final = frozenset({"title", "description", "text", "info", "type", "kind", "object", "category", "timestamp"})  # fmt: skip
+"""Of an error only where nothing else than an error's fields stands beside them."""
+_MARKED: Final = frozenset(
+    {
+        *shape.KNOWN_NAMES,
+        *shapes.FIELDS,
+        *envelopes.FIELDS,
+        *batches.FIELDS,
+        "jsonrpc",
+        "isError",
+        "is_error",
+    }
+)
+
+
+class Marks:
+    """Tells objects apart by the names of their fields; names seen before are remembered."""
+
+    __slots__ = ("_data", "_marked")
+
+    def __init__(self) -> None:
+        self._data: set[Any] = set()
+        self._marked: set[Any] = set()
+
+    def none_in(self, value: dict[Any, Any], depth: int = 0) -> bool:
+        """Is there nothing in an object that could speak of a failure? False proves nothing."""
+        known = self._data
+        if known.issuperset(value):
+            return True
+        if depth > _DEPTH:
+            return False
+        data = weak = False
+        for name, held in value.items():
+            if name in known:
+                data = True
+            elif name in _HOLDERS:
+                if not self.none_in_any(held, depth):
+                    return False
+            elif name in _WEAK:
+                weak = True
+            elif self._is_data(name):
+                data = True
+            else:
+                return False
+        return data or not weak
+
+    def none_in_any(self, held: Any, depth: int = 0) -> bool:
+        """The same for an object, the rows of a list, a number or nothing; a text may be an answer."""
+        kind = held.__class__
+        if kind is list or kind is tuple:
+            for row in held if len(held) <= _ROWS else held[:_ROWS]:
+                if row.__class__ is dict and not self.none_in(row, depth + 1):
+                    return False
+            return True
+        if kind is dict:
+            # A GraphQL answer holds errors in the answer of each part.
+            return self.none_in(held, depth + 1) and all(
+                self.none_in(part, depth + 1) for part in held.values() if part.__class__ is dict
+            )
+        return held is None or kind is int or kind is float
+
+    def _is_data(self, name: object) -> bool:
+        if name in self._marked:
+            return False
+        if not isinstance(name, str):
+            return True
+        if len(name) > _LONGEST:
+            return False
+        marked = (
+            name in _MARKED
+            or names.known(name) is not None
+            or batches.lists_failures(name)
+            or _profiles_ask_for(name)
+        )
+        seen = self._marked if marked else self._data
+        if len(seen) >= _REMEMBERED:
+            seen.clear()
+        seen.add(name)
+        return not marked
+
+
+def _profiles_ask_for(name: str) -> bool:
+    from failwise.profiles.library import Profiles
+
+    return Profiles.default().asks_for(name)
+
+
+MARKS: Final = Marks()
+"""Remembers for all: what a name means is the same everywhere."""
