@@ -15,7 +15,7 @@ PROFILES := src/failwise/profiles
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$n" -lt 4 ] && echo $$((n + 1)) || echo 5)
 PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
-.PHONY: help setup environments demo test clients engines servers browser frameworks frameworks-matrix check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
+.PHONY: help setup setup-clients setup-frameworks setup-browser setup-servers setup-engines demo test clients engines servers browser frameworks frameworks-matrix check lint types format bench bench-guards bench-agent bench-frameworks scores confidence clean
 
 help:
 	@echo "make demo    watch an agent's tool calls meet real faults"
@@ -117,8 +117,12 @@ browser: setup $(BROWSER)/.ready
 		|| echo "chromium is missing and could not be installed (apt-get install chromium): its tests are skipped"
 	FAILWISE_SCREENSHOTS=build/screenshots $(BROWSER)/bin/python -m pytest tests/browser -W default
 
-# Of all suites, so that they can be built beforehand.
-environments: setup $(CLIENTS)/.ready $(FRAMEWORKS)/.ready $(FRAMEWORKS_MORE)/.ready $(BROWSER)/.ready $(SERVERS)/.ready $(ENGINES)/.ready
+# The environments of the suites, so that they can be built beforehand.
+setup-clients: setup $(CLIENTS)/.ready
+setup-frameworks: setup $(FRAMEWORKS)/.ready $(FRAMEWORKS_MORE)/.ready
+setup-browser: setup $(BROWSER)/.ready
+setup-servers: setup $(SERVERS)/.ready
+setup-engines: setup $(ENGINES)/.ready
 
 lint: setup
 	$(BIN)/ruff check .
