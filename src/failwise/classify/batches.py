@@ -312,7 +312,7 @@ def _holds_error(row: Any) -> bool:
     return isinstance(row, MAPPING) and bool(row.get("errorCode") or row.get("error"))
 
 
-FIELDS: Final = frozenset((*_PART_NAMES, *_ENVELOPED, "_shards", "timed_out"))
+FIELDS: Final = frozenset((*_PART_NAMES, *_ENVELOPED, "_shards", "timed_out", "userErrors"))
 """Fields of the root, beside `KNOWN_NAMES`, that one of these shapes asks for, beside `lists_failures`."""
 
 

@@ -5,14 +5,17 @@ names of its fields. So the names are told apart here: those by which a shape, o
 finds a failure, and all others.
 """
 
+from collections.abc import Collection
+from itertools import islice
 from typing import Any, Final
 
 from failwise.classify import batches, envelopes, names, shape, shapes
+from failwise.classify.rows import ROWS_LIMIT
 
 _LONGEST: Final = 64
 _REMEMBERED: Final = 4_096
-_ROWS: Final = 50
-"""Of a longer list no more rows are looked at."""
+_FEW: Final = 64
+"""Of more fields, rows or parts none is read with care: a single mark among them is enough for a look."""
 _DEPTH: Final = 4
 
 _HOLDERS: Final = frozenset(
@@ -50,6 +53,11 @@ class Marks:
             return True
         if depth > _DEPTH:
             return False
+        if len(value) > _FEW:
+            # Names of one's own are looked for in small objects only; profiles look at the first fields.
+            return _MARKED.isdisjoint(value) and not any(
+                isinstance(name, str) and _profiles_ask_for(name) for name in islice(value, _FEW)
+            )
         data = weak = False
         for name, held in value.items():
             if name in known:
@@ -69,16 +77,20 @@ class Marks:
         """The same for an object, the rows of a list, a number or nothing; a text may be an answer."""
         kind = held.__class__
         if kind is list or kind is tuple:
-            for row in held if len(held) <= _ROWS else held[:_ROWS]:
-                if row.__class__ is dict and not self.none_in(row, depth + 1):
-                    return False
-            return True
+            return self._none_in_each(held, depth)
         if kind is dict:
             # A GraphQL answer holds errors in the answer of each part.
-            return self.none_in(held, depth + 1) and all(
-                self.none_in(part, depth + 1) for part in held.values() if part.__class__ is dict
-            )
+            return self.none_in(held, depth + 1) and self._none_in_each(held.values(), depth)
         return held is None or kind is int or kind is float
+
+    def _none_in_each(self, parts: Collection[Any], depth: int) -> bool:
+        few = len(parts) <= _FEW
+        for part in islice(parts, ROWS_LIMIT):
+            if part.__class__ is dict and not (
+                self.none_in(part, depth + 1) if few else _MARKED.isdisjoint(part)
+            ):
+                return False
+        return True
 
     def _is_data(self, name: object) -> bool:
         if name in self._marked:
