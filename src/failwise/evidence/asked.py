@@ -5,16 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from failwise.evidence.attributes import may_have
 from failwise.evidence.bounds import clean_url, host_of
+from failwise.evidence.exception_forms import ExceptionForm
 from failwise.evidence.facts import Phase
 from failwise.evidence.responses import attribute
 
 _LIMIT_TOLD = re.compile(r"(?:read|connect|request) timeout=(\d{1,6}(?:\.\d{1,6})?)")
+_LIMIT_IN_TEXT: Final = "timeout="
 _LIMIT_OF: Final = {"pool": "pool", "connect": "connect", "tls": "connect", "write": "write"}
-# Attributes without which an exception knows nothing of a request, or of a limit.
-_OF_REQUESTS: Final = frozenset({"request", "request_info", "url", "host", "pool", "conn"})
-_OF_LIMITS: Final = frozenset({"timeout", "request"})
 
 
 @dataclass(slots=True)
@@ -26,12 +24,14 @@ class Asked:
     host: str | None
     limit: float | None
 
-    def learn(self, error: BaseException, text: str, phase: Phase | None) -> None:
+    def learn(
+        self, error: BaseException, form: ExceptionForm, text: str, phase: Phase | None
+    ) -> None:
         """Fill in what is not known yet from one exception, of which `text` is the message."""
-        if may_have(error, _OF_REQUESTS):
+        if form.requests:
             self._request(error)
         if self.limit is None:
-            self.limit = _limit(error, text, phase)
+            self.limit = _limit(error, form, text, phase)
 
     def hear(self, host: str | None, url: str | None) -> None:
         """Fill in host and URL from what a text said of them."""
@@ -56,8 +56,15 @@ class Asked:
             self.host = host if isinstance(host, str) else None
 
 
-def _limit(error: BaseException, text: str, phase: Phase | None) -> float | None:
-    if may_have(error, _OF_LIMITS):
+def knows_something(form: ExceptionForm, text: str) -> bool:
+    """May an exception of this form, of which `text` is the message, have anything to be learnt?"""
+    return form.requests or form.limits or _LIMIT_IN_TEXT in text
+
+
+def _limit(
+    error: BaseException, form: ExceptionForm, text: str, phase: Phase | None
+) -> float | None:
+    if form.limits:
         timeout = attribute(error, "timeout")
         if isinstance(timeout, (int, float)) and not isinstance(timeout, bool):
             return float(timeout)
@@ -66,5 +73,5 @@ def _limit(error: BaseException, text: str, phase: Phase | None) -> float | None
         if isinstance(limits, Mapping):  # httpx: one limit for each phase
             limit = limits.get(_LIMIT_OF.get(phase or "", "read"))
             return float(limit) if isinstance(limit, (int, float)) else None
-    told = _LIMIT_TOLD.search(text) if "timeout=" in text else None
+    told = _LIMIT_TOLD.search(text) if _LIMIT_IN_TEXT in text else None
     return float(told.group(1)) if told else None

@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from failwise.evidence.bounds import bounded
 from failwise.evidence.facts import BodyProblem
+from failwise.evidence.literals import find_objects
 from failwise.evidence.markup import LOOKED_AT, is_page, page_title
+from failwise.evidence.php import find_dump
 from failwise.vocabulary.records import UNSET, Unset, record
 
 PARSE_LIMIT: Final = 10_000_000
@@ -45,15 +47,21 @@ class BodyReading:
     position: int | None = None
 
 
+NO_BODY: Final = BodyReading()
+
+
 def media_type(content_type: str | None) -> str:
     """``application/json`` of ``Application/JSON; charset=utf-8``; empty when there is none."""
     return (content_type or "").partition(";")[0].strip().lower()
 
 
 def is_json_type(content_type: str | None) -> bool:
-    """JSON by name: ``application/json``, ``text/json``, ``application/problem+json`` (RFC 6839)."""
+    """JSON by name: ``application/json``, ``text/json``, ``application/problem+json`` (RFC 6839), and the
+    versioned name that AWS gives it (``application/x-amz-json-1.1``)."""
     kind = media_type(content_type)
-    return kind.endswith(("/json", "+json", "/x-json", "/json-rpc"))
+    return kind.endswith(("/json", "+json", "/x-json", "/json-rpc")) or kind.startswith(
+        "application/x-amz-json-"
+    )
 
 
 def read_body(
@@ -144,7 +152,8 @@ def _parse(text: str, due: bool, kind: str) -> BodyReading:
     if kind == "text/event-stream":
         return BodyReading(_event_error(text), bounded(text))
     if not due and (kind not in ("", "text/plain", "text/html") or start not in '{["'):
-        return BodyReading(text=bounded(text))
+        dump = find_dump(text) if "=>" in text[:512] else None
+        return BodyReading(UNSET if dump is None else dump.value, bounded(text))
     try:
         return BodyReading(json.loads(text), bounded(text))
     except RecursionError:
@@ -155,6 +164,9 @@ def _parse(text: str, due: bool, kind: str) -> BodyReading:
     except ValueError:  # a number of more digits than Python converts
         return BodyReading(text=bounded(text), problem="invalid_json" if due else None)
     if not due:
+        written = next(find_objects(text, 1), None) if start == "{" else None
+        if written is not None and written.end - written.start >= len(text.strip()):
+            return BodyReading(written.value, bounded(text))
         return BodyReading(text=bounded(text))
     if is_page(text[:2_048]):
         return BodyReading(text=bounded(text), title=page_title(text), problem="html")

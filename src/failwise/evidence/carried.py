@@ -1,12 +1,13 @@
 """The answer that an exception carries: in its `response`, in attributes of its own, in its words."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from failwise.evidence.attributes import may_have, qualified_name, text_of
 from failwise.evidence.bodies import read_body
-from failwise.evidence.facts import Evidence
+from failwise.evidence.chains import Strand
+from failwise.evidence.exception_forms import ExceptionForm, qualified_name
+from failwise.evidence.facts import Evidence, ExceptionFact
 from failwise.evidence.responses import (
     attribute,
     from_response,
@@ -17,23 +18,26 @@ from failwise.evidence.responses import (
     use_body,
 )
 from failwise.evidence.waits import told_waits
+from failwise.vocabulary.records import defer
 
 _TOO_MANY = re.compile(r"too many ([1-5]\d\d) error responses")
 # Exit codes, mail replies, and aiohttp's parser, which calls its own complaints by HTTP statuses.
 _NO_STATUS: Final = ("SystemExit", "smtplib.", "aiohttp.http_exceptions.")
-# Attributes without which an exception knows nothing of an answer.
-_OF_ANSWERS: Final = frozenset(
-    {"response", "read", "status_code", "status", "code", "http_status", "http_code", "body"}
-    | {"response_body", "content", "json_body", "headers", "msg"}
-)
 _BODY_LIMIT: Final = 1_000_000
 _BODY_SECONDS: Final = 1.0
 
 
-def add_answer(evidence: Evidence, error: BaseException, now: float | None) -> None:
-    """The answer an exception carries, in its `response` or in its own attributes."""
-    if not may_have(error, _OF_ANSWERS):
-        _add_too_many(evidence, error)
+def add_answer(
+    evidence: Evidence, error: BaseException, form: ExceptionForm, text: str, now: float | None
+) -> None:
+    """The answer an exception carries, in its `response` or in its own attributes; `text` is what it
+    says."""
+    for name in form.answers:
+        if attribute(error, name) is not None:
+            break
+    else:  # as most do, although clients give all of theirs a `response`
+        if "error responses" in text and not _numbers_are_none(error):
+            _add_too_many(evidence, text)
         return
     response = attribute(error, "response")
     if isinstance(response, Mapping) and response:
@@ -44,30 +48,57 @@ def add_answer(evidence: Evidence, error: BaseException, now: float | None) -> N
         _read_urllib(error)
         _take(evidence, from_response(error, now=now))
     else:
-        _add_attributes(evidence, error, now)
+        _add_attributes(evidence, error, text, now)
+
+
+_AT_ONCE: Final = (
+    "status", "reason", "method", "url", "host", "headers", "content_type", "length_told", "unread", "same",
+)  # fmt: skip
+_OF_BODY: Final = ("length_got", "body", "title", "problem", "position", "waits", "text")
 
 
 def _take(evidence: Evidence, answer: Evidence) -> None:
-    for name in (
-        "status",
-        "reason",
-        "method",
-        "url",
-        "host",
-        "headers",
-        "content_type",
-        "length_told",
-        "length_got",
-        "body",
-        "title",
-        "problem",
-        "position",
-        "waits",
-        "unread",
-    ):
+    said = evidence.text
+    for name in _AT_ONCE:
         setattr(evidence, name, getattr(answer, name))
-    if answer.text:
-        evidence.text = answer.text
+
+    def read() -> dict[str, Any]:
+        found = {name: getattr(answer, name) for name in _OF_BODY}
+        return {**found, "text": answer.text or said}
+
+    if answer.same is not None:  # its body is not read yet
+        defer(evidence, _OF_BODY, read)
+        return
+    for name, value in read().items():
+        setattr(evidence, name, value)
+
+
+_CARRIED: Final = frozenset({"response", "request", "body"})
+"""Attributes that hold the answer itself, or a part of it, or what was asked."""
+
+
+def same_with(evidence: Evidence, behind: Strand, facts: Sequence[ExceptionFact]) -> bytes | None:
+    """What stands for an answer together with the exceptions that carry it (`Evidence.same`); None
+    where they hold more than can be told apart."""
+    from hashlib import blake2b
+
+    if evidence.same is None:
+        return None
+    told = blake2b(evidence.same, digest_size=16)
+    headers = evidence.headers.values()
+    for (error, form), fact in zip(behind, facts, strict=True):
+        if form.handshake or form.special or form.ours or fact.kind == "database":
+            return None
+        for name, value in (getattr(error, "__dict__", None) or {}).items():
+            if name in _CARRIED or name.startswith("_"):
+                continue
+            if name == "request_id" and value in headers:
+                continue
+            if value is not None and type(value) not in (str, int, float, bool, bytes):
+                return None
+            told.update(f"{name}={value!r}\n".encode("utf-8", "surrogatepass"))
+        told.update(f"{fact.name}: {fact.text}\n".encode("utf-8", "surrogatepass"))
+    return told.digest()
 
 
 def _add_botocore(evidence: Evidence, response: Mapping[str, Any], now: float | None) -> None:
@@ -82,17 +113,24 @@ def _add_botocore(evidence: Evidence, response: Mapping[str, Any], now: float | 
     )
 
 
-def _add_attributes(evidence: Evidence, error: BaseException, now: float | None) -> None:
+def _numbers_are_none(error: BaseException) -> bool:
+    """Is it one whose codes are no statuses?"""
+    around = (error, error.__cause__)
+    return any(
+        qualified_name(type(one)).startswith(_NO_STATUS) for one in around if one is not None
+    )
+
+
+def _add_attributes(evidence: Evidence, error: BaseException, text: str, now: float | None) -> None:
     """An unknown class that has `status`, `status_code`, `code`, `headers` or `body` of its own."""
-    names = [qualified_name(type(one)) for one in (error, error.__cause__) if one is not None]
-    if any(name.startswith(_NO_STATUS) for name in names):
+    if _numbers_are_none(error):
         return
     status = status_of(error)
     if status is None:
         found = attribute(error, "http_status", "http_code")
         status = found if isinstance(found, int) and 100 <= found <= 599 else None
     if status is None:
-        _add_too_many(evidence, error)
+        _add_too_many(evidence, text)
         status = evidence.status
     body = attribute(error, "body", "response_body", "content", "json_body")
     if status is None and not isinstance(body, Mapping):
@@ -113,9 +151,8 @@ def _add_attributes(evidence: Evidence, error: BaseException, now: float | None)
     )
 
 
-def _add_too_many(evidence: Evidence, error: BaseException) -> None:
+def _add_too_many(evidence: Evidence, text: str) -> None:
     """A client that gave up after the same answer came again and again."""
-    text = text_of(error)
     match = _TOO_MANY.search(text) if "error responses" in text else None
     if match:
         evidence.status = int(match.group(1))

@@ -1,34 +1,18 @@
 """The exceptions behind an exception: causes, contexts, groups, and what libraries hide elsewhere."""
 
-from typing import Final
+from typing import Final, TypeAlias
 
-from failwise.evidence.attributes import may_have
+from failwise.evidence.exception_forms import LINKS_OF_CLASSES, ExceptionForm, form_of
 from failwise.evidence.responses import attribute
 
 EXCEPTIONS_LIMIT: Final = 32
 """Exceptions looked at behind one."""
 
-# Where libraries keep the exception behind theirs: urllib and urllib3 (`reason`), aiohttp
-# (`os_error`, `certificate_error`), SQLAlchemy (`orig`), and the customs of many others.
-_LINKS: Final = (
-    "reason",
-    "os_error",
-    "certificate_error",
-    "orig",
-    "original_error",
-    "original_exception",
-    "inner_exception",
-    "exception",
-    "exc",
-    "error",
-    "cause",
-)
-_LINK_NAMES: Final = frozenset(_LINKS)
-_OF_CLASSES: Final = frozenset({"reason", "os_error", "certificate_error"})
-"""Those that a class may have as properties, beside its objects' own."""
+Strand: TypeAlias = list[tuple[BaseException, ExceptionForm]]
+"""Exceptions that tell of the same event, each with its form."""
 
 
-def strands(error: BaseException) -> list[list[BaseException]]:
+def strands(error: BaseException) -> list[Strand]:
     """The exceptions behind `error`, outermost first, in strands.
 
     A strand holds exceptions that tell of the same event: along ``__cause__``, through the
@@ -39,46 +23,56 @@ def strands(error: BaseException) -> list[list[BaseException]]:
     """
     seen: set[int] = set()
     waiting: list[BaseException] = [error]
-    result: list[list[BaseException]] = []
-    while waiting and len(seen) < EXCEPTIONS_LIMIT:
-        strand: list[BaseException] = []
-        stack = [waiting.pop(0)]
+    result: list[Strand] = []
+    for first in waiting:
+        if len(seen) >= EXCEPTIONS_LIMIT:
+            break
+        strand: Strand = []
+        stack = [first]
         while stack and len(seen) < EXCEPTIONS_LIMIT:
             current = stack.pop()
             if id(current) in seen:
                 continue
             seen.add(id(current))
-            strand.append(current)
-            stack.extend(reversed(_causes(current)))
-            if isinstance(current, BaseExceptionGroup):
-                waiting.extend(current.exceptions[:EXCEPTIONS_LIMIT])
+            form = form_of(current)
+            strand.append((current, form))
+            causes = _causes(current, form)
+            if causes:
+                stack += causes[::-1]
+            if form.group:
+                waiting += current.exceptions[:EXCEPTIONS_LIMIT]  # type: ignore[attr-defined]
+            context = current.__context__
             if (
-                current.__cause__ is None
+                context is not None
+                and current.__cause__ is None
                 and not current.__suppress_context__
-                and current.__context__
             ):
-                waiting.append(current.__context__)
+                waiting.append(context)
         if strand:
             result.append(strand)
     return result
 
 
-def _causes(error: BaseException) -> list[BaseException]:
+def exceptions_behind(error: BaseException) -> list[BaseException]:
+    """The exceptions of all strands, in one list."""
+    return [one for strand in strands(error) for one, _ in strand]
+
+
+def _causes(error: BaseException, form: ExceptionForm) -> list[BaseException]:
     causes = [error.__cause__] if error.__cause__ is not None else []
-    state = getattr(error, "__dict__", None) or {}
-    if may_have(error, _LINK_NAMES):
-        for name in _LINKS:
-            inner = state.get(name)
-            if inner is None and name in _OF_CLASSES:
+    if form.links:
+        own = getattr(error, "__dict__", None) or {}
+        for name in form.links:
+            inner = own.get(name)
+            if inner is None and name in LINKS_OF_CLASSES:
                 inner = attribute(error, name)
             if isinstance(inner, BaseException):
                 causes.append(inner)
     for one in error.args[:8]:
         if isinstance(one, BaseException):
             causes.append(one)  # noqa: PERF401 (hardly ever)
-    cls = type(error)
-    if cls.__qualname__ == "RetryError" and cls.__module__.startswith("tenacity"):
-        causes.extend(_last_attempt(state.get("last_attempt")))
+    if form.retried:
+        causes.extend(_last_attempt(getattr(error, "last_attempt", None)))
     return causes
 
 

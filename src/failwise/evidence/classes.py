@@ -115,24 +115,29 @@ class ClassTable:
                 self._known_of[names] = known
         if known is None and from_text:
             known = self.by_short_name.get(name.rpartition(".")[2].rpartition("::")[2])
-        refined = self._of_message(names, text)
-        return refined or known
+        return of_message(self.rows_of(names), text) or known
 
-    def _of_message(self, names: tuple[str, ...], text: str) -> Known | None:
+    def rows_of(self, names: tuple[str, ...]) -> tuple[MessageRow, ...]:
+        """What messages add to a class of these names."""
         rows = self._rows_of.get(names)
         if rows is None:
             shorts = {name.rpartition(".")[2] for name in names}
             rows = tuple(row for row in self.messages if not shorts.isdisjoint(row.classes))
             if len(self._rows_of) < _CHAINS_LIMIT:
                 self._rows_of[names] = rows
-        if not rows:
-            return None
-        lowered = text[:2_048].lower()
-        for row in rows:
-            for word in row.within:
-                if word in lowered:
-                    return row.known
+        return rows
+
+
+def of_message(rows: tuple[MessageRow, ...], text: str) -> Known | None:
+    """What the first of the rows says of which a word stands in the text."""
+    if not rows or not text:
         return None
+    lowered = text[:2_048].lower()
+    for row in rows:
+        for word in row.within:
+            if word in lowered:
+                return row.known
+    return None
 
 
 def combined_phase(facts: Iterable[tuple[Phase | None, bool]]) -> Phase | None:
@@ -199,13 +204,19 @@ def described(
     name: str, bases: tuple[str, ...], text: str, attributes: dict[str, Any]
 ) -> tuple[ExceptionFact, bool]:
     """The fact of one exception with what the table says of it, and whether its phase is sure."""
-    table = class_table()
-    known = table.of_class(name, bases, text)
-    symbol = table.symbols.get(str(attributes.get("symbol", "")))
-    if symbol is not None:
-        if symbol.verify_code is not None:
-            attributes.setdefault("verify_code", symbol.verify_code)
-        known = symbol.known if known is None else _joined(known, symbol.known)
+    return fact_of(name, bases, text, attributes, class_table().of_class(name, bases, text))
+
+
+def fact_of(
+    name: str, bases: tuple[str, ...], text: str, attributes: dict[str, Any], known: Known | None
+) -> tuple[ExceptionFact, bool]:
+    """The same, where it has been looked up what is known of the class."""
+    if "symbol" in attributes:
+        symbol = class_table().symbols.get(str(attributes["symbol"]))
+        if symbol is not None:
+            if symbol.verify_code is not None:
+                attributes.setdefault("verify_code", symbol.verify_code)
+            known = symbol.known if known is None else _joined(known, symbol.known)
     if known is None:
         return ExceptionFact(name, bases, text, attributes), False
     return ExceptionFact(name, bases, text, attributes, known.kind, known.phase), known.sure

@@ -4,16 +4,26 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
-from failwise.evidence.asked import Asked
-from failwise.evidence.attributes import attributes_of, class_facts, text_of
-from failwise.evidence.carried import add_answer
-from failwise.evidence.chains import strands
-from failwise.evidence.classes import NOT_SENT, class_table, combined_phase, described
+from failwise.evidence.asked import Asked, knows_something
+from failwise.evidence.attributes import attributes_of, text_of
+from failwise.evidence.carried import add_answer, same_with
+from failwise.evidence.chains import Strand, strands
+from failwise.evidence.classes import (
+    NOT_SENT,
+    class_table,
+    combined_phase,
+    described,
+    fact_of,
+    of_message,
+)
+from failwise.evidence.exception_forms import ExceptionForm
 from failwise.evidence.facts import Evidence, ExceptionFact, Phase, ToldWait
-from failwise.evidence.texts import from_text, tells_of_answer
+from failwise.evidence.texts import address_in, from_text, tells_of_answer
 from failwise.vocabulary.errors import ToolCallFailed, ToolError
 from failwise.vocabulary.records import UNSET, Unset, defer
 
+_PARSER: Final = "aiohttp.http_exceptions."
+"""aiohttp's parser calls its own complaints by HTTP statuses; no server said them."""
 _MAY_BE_SENT: Final = frozenset({"write", "read", "body"})
 # What a text may add to a known class: a body, a page, a number, an address, parts.
 _MORE_TO_TELL = re.compile(r"[{<\d]|: |：|://|=")
@@ -29,39 +39,47 @@ def from_exception(
     text names. `now` (epoch seconds) is what dates in headers are counted from. When no structure
     tells anything, the messages are taken apart as free text.
     """
-    evidence = Evidence(source="exception", exception=error, limit=limit)
+    evidence = Evidence("exception", exception=error, limit=limit)
     chains = strands(error)
     facts: list[ExceptionFact] = []
+    texts: list[str] = []
     phases: list[Phase | Literal["answered"] | None] = []
     for strand in chains:
-        found = [_fact(one) for one in strand]
-        for fact, _ in found[0 if facts else 1 :]:
-            if fact.kind == "cancelled":
+        told: list[tuple[Phase | None, bool]] = []
+        answered = False
+        for one, form in strand:
+            text = text_of(one, form)
+            fact, sure = _fact(one, form, text)
+            if fact.kind == "cancelled" and facts:
                 fact.text = ""  # how a time limit was enforced, with an address: nobody said that
-        facts.extend(fact for fact, _ in found)
-        phase: Phase | Literal["answered"] | None = _placed(
-            combined_phase((fact.phase, sure) for fact, sure in found), strand
-        )
-        if phase is None and phases and any(fact.kind == "status" for fact, _ in found):
-            phase = "answered"
-        phases.append(phase)
+            elif fact.kind == "status":
+                answered = True
+            facts.append(fact)
+            texts.append(text)
+            told.append((fact.phase, sure))
+        phase: Phase | Literal["answered"] | None = _placed(combined_phase(told), strand)
+        phases.append("answered" if phase is None and phases and answered else phase)
     evidence.exceptions = tuple(facts)
     evidence.phase = _of_strands(phases)
-    evidence.text = next((fact.text for fact in facts if fact.text), None)
-    for strand in chains:
-        for one in strand:
+    for fact in facts:
+        if fact.text:
+            evidence.text = fact.text
+            break
+    behind = [one for strand in chains for one in strand] if len(chains) > 1 else chains[0]
+    for one, form in behind:
+        if form.ours:
             _add_own(evidence, one)
-    for number, strand in enumerate(chains):
-        for one in strand:
-            # An answer of an earlier request says nothing of one that then failed on the way.
-            if evidence.status is None and (number == 0 or phases[0] is None):
-                add_answer(evidence, one, now)
-    told: list[Evidence | str] = []
+    # An answer of an earlier request says nothing of one that then failed on the way.
+    first = chains[0] if phases[0] is not None else behind
+    for (one, form), text in zip(first, texts, strict=False):
+        if evidence.status is None:
+            add_answer(evidence, one, form, text, now)
+    if evidence.same is not None:
+        evidence.same = same_with(evidence, behind, facts)
+    read: list[Evidence | str] = []
     if evidence.status is None and evidence.body is UNSET and evidence.tool_error is None:
-        told_by = facts if phases[0] is None else facts[: len(chains[0])]
-        told = _add_from_text(evidence, told_by, now)
-    errors = [one for strand in chains for one in strand]
-    _defer_surroundings(evidence, errors, facts, told, now)
+        read = _add_from_text(evidence, facts[: len(first)], now)
+    _defer_surroundings(evidence, behind, texts, read, now)
     return evidence
 
 
@@ -70,9 +88,9 @@ _REQUEST: Final = ("method", "url", "host", "limit")
 
 def _defer_surroundings(
     evidence: Evidence,
-    errors: list[BaseException],
-    facts: list[ExceptionFact],
-    told: "list[Evidence | str]",
+    behind: Strand,
+    texts: list[str],
+    read: "list[Evidence | str]",
     now: float | None,
 ) -> None:
     """What a verdict hardly ever rests on is looked up when it is read: the request, the
@@ -81,17 +99,19 @@ def _defer_surroundings(
     phase = evidence.phase
 
     def heard() -> Iterator[Evidence]:
-        for place, one in enumerate(told):
+        for place, one in enumerate(read):
             if isinstance(one, str):
-                one = told[place] = from_text(one, now=now, classes=False)  # noqa: PLW2901
+                one = read[place] = from_text(one, now=now, classes=False)  # noqa: PLW2901
             yield one
 
     def request() -> dict[str, Any]:
         asked = Asked(*answered)
-        for error in errors:
-            asked.learn(error, text_of(error), phase)
-        for one in () if asked.host and asked.url else heard():
-            asked.hear(one.host, one.url)
+        for (error, form), text in zip(behind, texts, strict=True):
+            asked.learn(error, form, text, phase)
+        for one in read:
+            if asked.host and asked.url:
+                break
+            asked.hear(*(address_in(one) if isinstance(one, str) else (one.host, one.url)))
         return {
             "method": asked.method,
             "url": asked.url,
@@ -100,24 +120,37 @@ def _defer_surroundings(
         }
 
     def certificate() -> dict[str, Any]:
-        return {"tls": _certificate(errors, facts, evidence.host, now)}
+        return {"tls": _certificate(behind, evidence.host, now)}
 
     def parts() -> dict[str, Any]:
         return {"parts": next((one.parts for one in heard() if one.parts), {})}
 
-    defer(evidence, _REQUEST, request)
-    defer(evidence, ("tls",), certificate)
-    defer(evidence, ("parts",), parts)
+    asks = handshake = False
+    for (_, form), text in zip(behind, texts, strict=True):
+        asks = asks or knows_something(form, text)
+        handshake = handshake or form.handshake
+    for one in read:
+        if isinstance(one, str):
+            asks = True
+        elif not asks:
+            evidence.host = evidence.host or one.host
+            evidence.url = evidence.url or one.url
+    if asks:
+        defer(evidence, _REQUEST, request)
+    if handshake:
+        defer(evidence, ("tls",), certificate)
+    if read:
+        defer(evidence, ("parts",), parts)
 
 
-def _fact(error: BaseException) -> tuple[ExceptionFact, bool]:
-    cls = type(error)
-    known = class_facts(cls)
-    name, bases = known.name, known.bases
-    if cls.__name__ == "KafkaException":
-        name, bases = _librdkafka(error, name), (name, *bases)
-    text = text_of(error)
-    return described(name, bases or ("Exception",), text, attributes_of(error, (name, *bases)))
+def _fact(error: BaseException, form: ExceptionForm, text: str) -> tuple[ExceptionFact, bool]:
+    names = form.names
+    attributes = attributes_of(error, form)
+    if form.names_itself:
+        name = _librdkafka(error, names[0])
+        return described(name, names, text, attributes)
+    known = of_message(form.messages, text) or form.known
+    return fact_of(names[0], form.bases, text, attributes, known)
 
 
 def _librdkafka(error: BaseException, name: str) -> str:
@@ -149,7 +182,7 @@ def _of_strands(phases: list[Phase | Literal["answered"] | None]) -> Phase | Non
     return first
 
 
-def _placed(phase: Phase | None, strand: list[BaseException]) -> Phase | None:
+def _placed(phase: Phase | None, strand: Strand) -> Phase | None:
     """The phase, corrected by where the deepest exception was raised.
 
     A class often cannot tell (urllib3 calls a handshake that took too long a read timeout); the
@@ -158,7 +191,7 @@ def _placed(phase: Phase | None, strand: list[BaseException]) -> Phase | None:
     if phase not in (None, "any", "connect", "read", "write"):
         return phase
     frame = None
-    for one in reversed(strand):
+    for one, _ in reversed(strand):
         frame = _frame_of(one)
         if frame is not None:
             break
@@ -195,16 +228,13 @@ def _add_own(evidence: Evidence, error: BaseException) -> None:
         evidence.inner = error.result
 
 
-def _certificate(
-    errors: list[BaseException], facts: list[ExceptionFact], host: str | None, now: float | None
-) -> Mapping[str, Any] | None:
+def _certificate(behind: Strand, host: str | None, now: float | None) -> Mapping[str, Any] | None:
     """The facts of the deepest TLS error, which is where a capturing context left them.
 
     A probe leaves them on the outermost exception where no TLS error is in the chain.
     """
-    for fact, error in zip(reversed(facts), reversed(errors), strict=True):
-        probed = "failwise_tls" in (getattr(error, "__dict__", None) or ())
-        if probed or ("ssl.SSLError" in (fact.name, *fact.bases) and "Want" not in fact.name):
+    for error, form in reversed(behind):
+        if form.handshake:
             from failwise.evidence.tls import facts_of_exception
 
             return facts_of_exception(error, host=host, now=now)
@@ -219,6 +249,7 @@ def _add_from_text(
     Gives what was read of it, and the texts of which only their surroundings are of interest.
     """
     structural = any(fact.kind not in (None, "bug", "status", "database") for fact in facts)
+    unparsed = any(fact.name.startswith(_PARSER) for fact in facts)
     read: list[Evidence | str] = []
     plain = ""
     for fact in facts[:4]:
@@ -231,7 +262,7 @@ def _add_from_text(
             continue
         told = from_text(fact.text, now=now, classes=not structural)
         read.append(told)
-        evidence.status = evidence.status or told.status
+        evidence.status = evidence.status or (None if unparsed else told.status)
         if isinstance(evidence.body, Unset):
             evidence.body = told.body
         evidence.headers = evidence.headers or told.headers

@@ -69,6 +69,8 @@ class Evidence(Deferred):
     ``context``, ``wrapper``, ``message``, ``remnant``. `expects_json`: the tool promised JSON.
     `unread`: there is a body, but nobody has read it from the wire. `asked`: what the caller wanted, a
     page or something else (see `asked_for`; None: nothing tells); `sent_to_login`: redirects led from there to a login.
+    `same` stands for all that a verdict can rest on: evidence of one `same` gets one verdict, whatever
+    its request id, date or address. None: nothing stands for it.
     """
 
     source: Literal["exception", "response", "value", "text", "expired"]
@@ -101,3 +103,4 @@ class Evidence(Deferred):
     unread: bool = False
     asked: Literal["page", "data", "api"] | None = None
     sent_to_login: bool = False
+    same: bytes | None = None

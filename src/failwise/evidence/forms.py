@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
+from failwise.vocabulary.alternation import any_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
 
@@ -42,6 +43,23 @@ class Forms:
     causes: tuple[Cause, ...]
     wrappers: frozenset[str]
     places: Mapping[str, Form]
+    causes_need: re.Pattern[str]
+    headers_need: re.Pattern[str]
+    """What one of the causes, and the place of headers, need: one of their literals, in lower case."""
+
+    def status_in(self, text: str, lowered: str) -> re.Match[str] | None:
+        """Where the first of the forms of a status stands."""
+        for form in self.status:
+            for literal in form.need:
+                if literal in lowered:
+                    break
+            else:
+                if form.need:
+                    continue
+            found = form.pattern.search(text)
+            if found is not None:
+                return found
+        return None
 
 
 def needed(literals: tuple[str, ...], lowered: str) -> bool:
@@ -71,6 +89,8 @@ def forms() -> Forms:
                 name: Form(tuple(data["needs"][name]), _compiled(pattern))
                 for name, pattern in data["places"].items()
             },
+            re.compile(any_of(literal for row in data["causes"] for literal in row["need"])),
+            re.compile(any_of(data["needs"]["headers"])),
         )
     except KeyError as error:
         raise ConfigurationError(f"{error} is missing", file=FILE) from error

@@ -80,6 +80,24 @@ def find_objects(text: str, limit: int = 8) -> Iterator[Found]:
             yield Found(value, opening.start(), reader.position)
 
 
+def printed_string(text: str, start: int) -> tuple[str, int]:
+    """The quoted string that begins at `start`, and where it ends; one that was cut off ends with the text."""
+    closed = text.rstrip("\\") + text[start]
+    reader = _Reader(closed, start)
+    return reader.string(text[start]), min(reader.position, len(text))
+
+
+def printed_value(text: str) -> Any:
+    """The value that a whole text prints, a list of texts included; None where it is none."""
+    reader = _Reader(text, 0)
+    try:
+        value = reader.value(0)
+        reader.skip()
+    except (_Malformed, IndexError):
+        return None
+    return value if reader.position == len(text) else None
+
+
 def _json(text: str, start: int) -> Found | None:
     """An object that is JSON, as most are: the standard library's reader is the quicker one."""
     try:

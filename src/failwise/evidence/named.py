@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 from failwise.evidence.bounds import bounded
 from failwise.evidence.classes import class_table
 from failwise.evidence.forms import Cause, forms, needed
+from failwise.vocabulary.alternation import any_of
 
 FACTS_LIMIT: Final = 16
 
@@ -71,7 +72,8 @@ def marks_of(text: str) -> list[Mark]:
             for match in _CODE_IN_BRACKETS.finditer(text)
             if match.group(1) not in symbols
         )
-    for cause in forms().causes:
+    known = forms()
+    for cause in known.causes if known.causes_need.search(lowered) else ():
         if needed(cause.need, lowered):
             for match in islice(cause.pattern.finditer(text), FACTS_LIMIT):
                 if cause.attribute == "class":
@@ -117,12 +119,8 @@ def _hints() -> re.Pattern[str]:
     whole = {name for name in table.symbols if name.isupper()}
     dotted = {f".{name.rpartition('.')[2]}" for name in table.by_name if "." in name}
     others = {name for name in dotted if _CLASS_END.search(name) is None}
-    # One flat alternation, each branch beginning with a letter: so the search can skip.
-    return re.compile(rf"(?:{_CLASS_ENDINGS}|{_any(whole | others)})(?![\w$])", re.ASCII)
-
-
-def _any(names: set[str]) -> str:
-    return "|".join(sorted(map(re.escape, names), key=lambda name: (-len(name), name))) or "(?!)"
+    names = {*_CLASS_ENDINGS.split("|"), *whole, *others}
+    return re.compile(rf"{any_of(names)}(?![\w$])", re.ASCII)
 
 
 def _is_class(token: str, short: str) -> bool:

@@ -4,29 +4,38 @@ httpx, httpx2, requests, urllib3, aiohttp, urllib, http.client, and `HttpTool`'s
 """
 
 from collections.abc import Iterable, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
-from failwise.evidence.bodies import BodyReading, is_json_type, read_body
+from failwise.evidence.bodies import NO_BODY, BodyReading, is_json_type, read_body
 from failwise.evidence.bounds import bounded, clean_url, host_of
 from failwise.evidence.facts import Evidence
-from failwise.evidence.pages import asked_for, first_address, header, leads_to_login
-from failwise.evidence.waits import told_waits
-from failwise.vocabulary.records import UNSET, Unset
+from failwise.evidence.pages import Asked, asked_for, first_address, header, leads_to_login
+from failwise.evidence.waits import tells_moment, told_waits
+from failwise.vocabulary.records import UNSET, Unset, defer
 
 HEADERS_LIMIT: Final = 128
 """Header fields kept of one answer."""
 
 _BODILESS: Final = frozenset({204, 205, 304})
+_SAME_LIMIT: Final = 65_536
+"""Bytes of a body of which it is asked whether it came before."""
+_CHANGING: Final = frozenset(
+    {"date", "age", "etag", "expires", "last-modified", "set-cookie", "server-timing", "x-runtime", "x-response-time", "x-timer", "x-served-by",
+     "x-envoy-upstream-service-time", "x-trace-id", "traceparent", "tracestate", "report-to", "nel", "cf-ray", "x-amz-cf-id", "x-amz-id-2",
+     "x-request-id", "request-id", "x-amzn-requestid", "x-amz-request-id", "x-correlation-id", "openai-processing-ms", "x-vercel-id"}
+)  # fmt: skip
+"""Headers that differ from answer to answer, and of which no verdict depends."""
 
 
-_DEPRECATED: Final = frozenset({"code", "reason"})
+DEPRECATED: Final = frozenset({"code", "reason"})
 """Attributes of websockets' exceptions that warn when they are read."""
 
 
 def attribute(value: object, *names: str) -> Any:
     """The first of these attributes that is there; a property that raises counts as missing."""
     for name in names:
-        if name in _DEPRECATED and type(value).__module__ == "websockets.exceptions":
+        if name in DEPRECATED and type(value).__module__ == "websockets.exceptions":
             continue
         try:
             found = getattr(value, name, None)
@@ -118,39 +127,95 @@ def from_response(
         content_type=content_type,
         length_told=told,
         expects_json=due,
+        unread=isinstance(content, Unset) and not bodiless,
     )
-    if isinstance(content, Unset):
-        evidence.unread = not bodiless
-    elif not (bodiless and not content):
-        evidence.length_got = len(content.encode()) if isinstance(content, str) else len(content)
-        coded = headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
-        use_body(
-            evidence,
-            read_body(
-                content,
-                content_type,
-                expects_json=due and not (status is not None and 300 <= status < 400),
-                length_told=None if coded else told,
-            ),
-        )
-    if evidence.title is not None or evidence.problem == "html" or "html" in (content_type or ""):
-        _add_asked(evidence, response)
-    if attribute(response, "too_large") is True:
-        evidence.problem = "too_large"
-    evidence.waits = told_waits(headers, evidence.body, evidence.text, now=now, status=status)
+    too_large = attribute(response, "too_large") is True
+
+    def read() -> dict[str, Any]:
+        return _read(evidence, response, content, due, bodiless, too_large, now)
+
+    if now is None and not too_large:
+        evidence.same = _same(evidence, content, due)
+    if evidence.same is not None:
+        defer(evidence, _FROM_BODY, read)
+    else:
+        for name, value in read().items():
+            setattr(evidence, name, value)
     return evidence
 
 
-def _add_asked(evidence: Evidence, response: object) -> None:
-    """A page came: was one asked for?"""
+_FROM_BODY: Final = (
+    "body", "text", "title", "problem", "position", "length_got", "asked", "sent_to_login", "waits",
+)  # fmt: skip
+
+
+def _read(
+    evidence: Evidence,
+    response: object,
+    content: bytes | str | Unset,
+    due: bool,
+    bodiless: bool,
+    too_large: bool,
+    now: float | None,
+) -> dict[str, Any]:
+    """What the body of an answer turns out to be, and the waits it tells."""
+    status, content_type = evidence.status, evidence.content_type
+    length = None if isinstance(content, Unset) else len(_bytes(content))
+    reading = NO_BODY
+    if not isinstance(content, Unset) and not (bodiless and not content):
+        coding = evidence.headers.get("content-encoding", "identity").strip().lower()
+        reading = read_body(
+            content,
+            content_type,
+            expects_json=due and not (status is not None and 300 <= status < 400),
+            length_told=evidence.length_told if coding in ("", "identity") else None,
+        )
+    else:
+        length = None
+    asked, sent_to_login = None, False
+    if reading.title is not None or reading.problem == "html" or "html" in (content_type or ""):
+        asked, sent_to_login = _asked(response, evidence.url)
+    return {
+        "body": reading.value,
+        "text": reading.text,
+        "title": reading.title,
+        "problem": "too_large" if too_large else reading.problem,
+        "position": reading.position,
+        "length_got": length,
+        "asked": asked,
+        "sent_to_login": sent_to_login,
+        "waits": told_waits(evidence.headers, reading.value, reading.text, now=now, status=status),
+    }
+
+
+def _bytes(content: bytes | str) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _same(evidence: Evidence, content: bytes | str | Unset, due: bool) -> bytes | None:
+    """What stands for all that a verdict on an answer can rest on; see `Evidence.same`."""
+    status, headers = evidence.status, evidence.headers
+    if status is None or status < 400 or isinstance(content, Unset) or tells_moment(headers):
+        return None
+    body = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    if len(body) > _SAME_LIMIT:
+        return None
+    told = [f"{status} {evidence.method} {evidence.host} {evidence.reason} {due}"]
+    told += [f"{name}:{value}" for name, value in headers.items() if name not in _CHANGING]
+    digest = blake2b("\n".join(told).encode("utf-8", "surrogatepass"), digest_size=16)
+    digest.update(b"\n\n")
+    digest.update(body)
+    return digest.digest()
+
+
+def _asked(response: object, url: str | None) -> tuple[Asked | None, bool]:
+    """A page came: what was asked for, and did redirects lead to a login?"""
     promised = attribute(response, "expects")
     request = attribute(response, "request", "request_info", "_request")
     first = clean_url(first_address(attribute(response, "history")))
     accepts = header(attribute(request, "headers"), "accept")
-    evidence.asked = asked_for(
-        promised if isinstance(promised, str) else None, accepts, first or evidence.url
-    )
-    evidence.sent_to_login = leads_to_login(first, evidence.url)
+    asked = asked_for(promised if isinstance(promised, str) else None, accepts, first or url)
+    return asked, leads_to_login(first, url)
 
 
 def use_body(evidence: Evidence, reading: BodyReading) -> None:

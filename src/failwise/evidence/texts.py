@@ -1,9 +1,9 @@
 """A log line or a pasted error, in any language, taken apart into facts."""
 
+import json
 import re
 from typing import Any, Final
 
-from failwise.evidence.bodies import read_body
 from failwise.evidence.bounds import both_ends, bounded, clean_url, host_of, plain
 from failwise.evidence.classes import combined_phase, described
 from failwise.evidence.facts import Evidence, ExceptionFact
@@ -11,12 +11,18 @@ from failwise.evidence.forms import forms, needed
 from failwise.evidence.literals import Found, find_objects
 from failwise.evidence.markup import may_be_page, page_title, split_page
 from failwise.evidence.named import FACTS_LIMIT, is_class_name, marks_of, segments
+from failwise.evidence.php import find_dump
 from failwise.evidence.waits import may_tell_wait, told_waits
 from failwise.vocabulary.records import MAPPING, UNSET, defer
 
 _SEPARATOR = re.compile(r"[:：]\s{0,8}")
 _THREE_DIGITS = re.compile(r"[1-5](?<!\d.)\d\d(?!\d)")
 _HOLE: Final = "{}"
+_PREFIX_LIMIT: Final = 120
+_PREFIX: Final = re.compile(
+    r"(?:\d{1,4}\|[\w.@-]{1,60}|[A-Za-z][\w.-]{0,60}[-_]\d{1,4})[ ]{0,40}\|(?: |$)", re.ASCII
+)
+_NAMED: Final = re.compile(r"(?=[\w.-]*[a-z])[A-Za-z][\w.-]{1,60} {2,40}\|(?= )", re.ASCII)
 _SPACES = re.compile(r"[ \t\n]{2,256}")
 _ERROR_KEYS: Final = frozenset(
     {
@@ -41,6 +47,8 @@ _ERROR_KEYS: Final = frozenset(
     }
 )
 _STATUS_KEYS: Final = ("status", "statusCode", "status_code", "code")
+_LEVELS: Final = frozenset({"error", "err", "warn", "warning", "critical", "fatal"})
+_SAID: Final = ("exc_info", "exception", "error", "err", "stack_trace", "stack", "message", "msg")
 
 
 def from_text(text: str, *, now: float | None = None, classes: bool = True) -> Evidence:
@@ -52,7 +60,7 @@ def from_text(text: str, *, now: float | None = None, classes: bool = True) -> E
     calls the number a status. `parts` has ``context``, ``wrapper``, ``message``. Without `classes` no
     names of exceptions are looked for.
     """
-    cleaned = plain(both_ends(text)).strip()
+    cleaned = unprefixed(plain(both_ends(text)).strip())
     evidence = Evidence(source="text", text=bounded(cleaned))
     if not cleaned:
         return evidence
@@ -61,6 +69,8 @@ def from_text(text: str, *, now: float | None = None, classes: bool = True) -> E
     if page:
         evidence.title = page_title(page)
     found = list(find_objects(prose)) if "{" in prose else []
+    if "] =>" in prose or "]=>" in prose:
+        found = _with_dump(prose, found)
     evidence.body = body_of("" if page else cleaned, found)
     spoken = _without(prose, found) if found else prose
     _add_headers(evidence, prose, lowered, found)
@@ -70,6 +80,8 @@ def from_text(text: str, *, now: float | None = None, classes: bool = True) -> E
         evidence.status = _status(evidence.title, evidence.title.lower())
     if evidence.status is None and found:
         evidence.status = next((s for s in map(_status_of_object, found) if s), None)
+    if evidence.status is None and whole and isinstance(evidence.body, dict):
+        evidence.status = _status_of_record(evidence.body)
     _add_request(evidence, prose, lowered)
     if classes and not whole:
         _add_exceptions(evidence, prose)
@@ -77,6 +89,49 @@ def from_text(text: str, *, now: float | None = None, classes: bool = True) -> E
     waits = told_waits(evidence.headers, evidence.body, None, now=now, status=evidence.status)
     evidence.waits = waits or told_waits({}, UNSET, prose, now=now)
     return evidence
+
+
+def _with_dump(text: str, found: list[Found]) -> list[Found]:
+    """What PHP printed takes the place of what looks like an object within it."""
+    dump = find_dump(text)
+    if dump is None:
+        return found
+    others = (one for one in found if one.end <= dump.start or one.start >= dump.end)
+    return sorted((dump, *others), key=lambda one: one.start)
+
+
+def address_in(text: str) -> tuple[str | None, str | None]:
+    """The host and the URL that `from_text` finds in a text, without the rest of its facts."""
+    prose, _ = split_page(unprefixed(plain(both_ends(text)).strip()))
+    return _address(prose, prose.lower())
+
+
+def unprefixed(text: str) -> str:
+    """The text without what a runner of programs puts before each line of them: ``web-1  | ``
+    (docker compose), ``0|web  | `` (pm2). Only where every line has one."""
+    if "|" not in text[:_PREFIX_LIMIT]:
+        return text
+    if _PREFIX.match(text) is None:
+        return _unnamed(text)
+    lines = text.splitlines()
+    ends = [_PREFIX.match(line) for line in lines]
+    if any(end is None and line.strip() for end, line in zip(ends, lines, strict=True)):
+        return text
+    return "\n".join(
+        line[end.end() :] if end else line for end, line in zip(ends, lines, strict=True)
+    ).strip()
+
+
+def _unnamed(text: str) -> str:
+    """The same where a container has a name without a number: one name, before every line of several."""
+    found = _NAMED.match(text)
+    if found is None:
+        return text
+    name = found.group()
+    lines = text.splitlines()
+    if len(lines) < 2 or not all(line.startswith(name) for line in lines if line.strip()):
+        return text
+    return "\n".join(line[len(name) + 1 :] for line in lines).strip()
 
 
 def tells_of_answer(text: str) -> bool:
@@ -100,8 +155,12 @@ def body_of(text: str, found: list[Found]) -> Any:
     """The body in a text: all of it where that is JSON, else one of the objects found; UNSET: none."""
     if found and found[0].end - found[0].start == len(text):
         return found[0].value
-    whole = read_body(text).value if text[:1] in ("{", "[") else UNSET
-    return _best(found) if whole is UNSET else whole
+    if text[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+    return _best(found)
 
 
 def _best(found: list[Found]) -> Any:
@@ -125,11 +184,8 @@ def _without(text: str, found: list[Found]) -> str:
 def _status(text: str, lowered: str) -> int | None:
     if _THREE_DIGITS.search(text) is None:
         return None
-    for form in forms().status:
-        match = form.search(text, lowered)
-        if match:
-            return int(match.group(1))
-    return None
+    match = forms().status_in(text, lowered)
+    return int(match.group(1)) if match else None
 
 
 def _status_of_object(found: Found) -> int | None:
@@ -144,13 +200,27 @@ def _status_of_object(found: Found) -> int | None:
     return None
 
 
+def _status_of_record(record: dict[str, Any]) -> int | None:
+    """The status that a log's record tells of, where its level says that something went wrong."""
+    level = record.get("level", record.get("severity", record.get("levelname")))
+    if not isinstance(level, str) or level.lower() not in _LEVELS:
+        return None
+    said = (record.get(name) for name in _SAID)
+    told = (_status(text, text.lower()) for text in said if isinstance(text, str))
+    return next((status for status in told if status), None)
+
+
 def _add_headers(evidence: Evidence, text: str, lowered: str, found: list[Found]) -> None:
     headers: dict[str, str] = {}
     for one in found:
         if isinstance(one.value, MAPPING) and isinstance(one.value.get("headers"), MAPPING):
             for name, value in list(one.value["headers"].items())[:64]:
                 headers[str(name).lower()] = bounded(str(value), 2_048)
-    form = forms().places["headers"]
+    known = forms()
+    if known.headers_need.search(lowered) is None and not headers:
+        evidence.headers = headers
+        return
+    form = known.places["headers"]
     for match in form.pattern.finditer(text) if needed(form.need, lowered) else ():
         if len(headers) >= 64:
             break
@@ -161,13 +231,7 @@ def _add_headers(evidence: Evidence, text: str, lowered: str, found: list[Found]
 
 def _add_request(evidence: Evidence, text: str, lowered: str) -> None:
     places = forms().places
-    url = places["url"].search(text, lowered)
-    if url:
-        evidence.url = clean_url(url.group(1).rstrip(".,;:"))
-        evidence.host = host_of(evidence.url)
-    if evidence.host is None:
-        host = places["host"].search(text, lowered)
-        evidence.host = host.group(1).lower() if host else None
+    evidence.host, evidence.url = _address(text, lowered)
     method = places["method"].search(text, lowered)
     evidence.method = method.group(1).upper() if method else None
     limit = places["limit"].search(text, lowered)
@@ -175,6 +239,18 @@ def _add_request(evidence: Evidence, text: str, lowered: str) -> None:
         seconds = float(limit.group(1) or limit.group(2))
         unit = (limit.group(3) or "s").lower()
         evidence.limit = seconds / 1_000 if unit.startswith("m") else seconds
+
+
+def _address(text: str, lowered: str) -> tuple[str | None, str | None]:
+    """The host and the URL that a text names."""
+    places = forms().places
+    found = places["url"].search(text, lowered)
+    url = clean_url(found.group(1).rstrip(".,;:")) if found else None
+    host = host_of(url)
+    if host is None:
+        found = places["host"].search(text, lowered)
+        host = found.group(1).lower() if found else None
+    return host, url
 
 
 def _add_exceptions(evidence: Evidence, text: str) -> None:

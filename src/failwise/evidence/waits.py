@@ -4,10 +4,12 @@ import functools
 import re
 from collections.abc import Iterator, Mapping
 from importlib import resources
+from itertools import islice
 from typing import Any, Final
 
 from failwise.evidence.durations import duration, http_date, iso_date, number, sane
 from failwise.evidence.facts import ToldWait
+from failwise.vocabulary.alternation import any_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import MAPPING, Unset, record
 
@@ -25,6 +27,10 @@ _TEXT_LIMIT: Final = 16_384
 _DEPTH: Final = 3
 _NAMES_LIMIT: Final = 64
 """Levels of a body, and names of one object, that are looked at for a message."""
+_SECONDS_DIGITS: Final = 6
+"""A longer number may be a moment."""
+_REMEMBERED: Final = 2_048
+"""Names of fields of which it is remembered whether they are a wait."""
 _SEPARATORS: Final = re.compile(r"[_\-. ]{1,8}")
 _DATA: Final = frozenset({"items", "results", "rows", "records", "choices"})
 _SITUATIONS: Final = (429, 503)
@@ -40,10 +46,13 @@ class Places:
 
 @record
 class Phrases:
-    """The forms of `waits.toml`, compiled; `before` each with the literals it waits for."""
+    """The forms of `waits.toml`, compiled; `before` each with the literals it waits for, `some` with
+    one of all of them."""
 
     before: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
     need: tuple[str, ...]
+    need_ascii: tuple[str, ...]
+    some: re.Pattern[str]
     amount: re.Pattern[str]
     own: re.Pattern[str]
     named: Mapping[str, str]
@@ -75,12 +84,15 @@ def phrases() -> Phrases:
     try:
         factors = {word: seconds[unit] for unit, words in data["units"].items() for word in words}
         units = "|".join(sorted(map(re.escape, factors), key=len, reverse=True))
+        need = tuple({literal: None for row in data["before"] for literal in row["need"]})
         return Phrases(
             tuple(
                 (tuple(row["need"]), re.compile(row["pattern"], re.IGNORECASE))
                 for row in data["before"]
             ),
-            tuple({literal: None for row in data["before"] for literal in row["need"]}),
+            need,
+            tuple(literal for literal in need if literal.isascii()),
+            re.compile(any_of(need)),
             re.compile(rf"{_AMOUNT}(?:(?:more )?({units})(?![a-z]))?", re.IGNORECASE),
             re.compile("|".join(data["own"]), re.IGNORECASE),
             {name: unit for unit, names in data["named"].items() for name in names},
@@ -152,7 +164,7 @@ def told_waits(
     if not headers and isinstance(body, Unset) and not text:
         return ()
     waits: list[ToldWait] = []
-    telling = bool(headers) and not phrases().header_names.isdisjoint(headers)
+    telling = tells_wait(headers)
     moment = _moment(headers, now) if telling or _may_tell(body) else 0.0
     if telling:
         waits.extend(_from_headers(headers, moment))
@@ -166,8 +178,28 @@ def told_waits(
             seconds = _told(value, unit, _moment(headers, now))
             if seconds is not None:
                 waits.append(ToldWait(seconds, name))
-    waits.extend(_from_text(text, body, status is not None and status >= 400))
+    for piece in _spoken(text, body, status is not None and status >= 400):
+        said = _of_phrase(piece)
+        if said is not None:
+            waits.append(ToldWait(said, "text"))
+            break
     return tuple(waits)
+
+
+def tells_wait(headers: Mapping[str, str]) -> bool:
+    """Is there a header, of lower-case name, that tells a wait or when a limit ends?"""
+    return bool(headers) and not phrases().header_names.isdisjoint(headers)
+
+
+def tells_moment(headers: Mapping[str, str]) -> bool:
+    """May one of these headers name a point in time, so that the wait depends on when it is asked?"""
+    if not tells_wait(headers):
+        return False
+    for name in phrases().header_names.intersection(headers):
+        value = headers[name].strip()
+        if len(value) > _SECONDS_DIGITS or not (value.isascii() and value.isdigit()):
+            return True
+    return False
 
 
 def _moment(headers: Mapping[str, str], now: float | None) -> float:
@@ -247,24 +279,47 @@ def _from_body(body: Any, now: float) -> Iterator[ToldWait]:
         yield wait
 
 
-def _named_fields(body: Any, depth: int) -> Iterator[tuple[Any, str, str]]:
+def _named_fields(body: Any, depth: int) -> list[tuple[Any, str, str]]:
     """Fields of an error whose name says that they are a wait, however it is written:
     ``RetryAfterSeconds``, ``retry_in``. With the unit and the name of each."""
+    found: list[tuple[Any, str, str]] = []
+    _collect_named(body, depth, found)
+    return found
+
+
+def _collect_named(body: Any, depth: int, found: list[tuple[Any, str, str]]) -> None:
     if isinstance(body, list):
         body = body[0] if body else None
     if not isinstance(body, dict):
         return
-    known = phrases()
-    for name, value in list(body.items())[:_NAMES_LIMIT]:
-        if not isinstance(name, str):
-            continue
+    for name, value in body.items() if len(body) <= _NAMES_LIMIT else _first_fields(body):
         if isinstance(value, (dict, list)):
-            if depth < _DEPTH and name not in _DATA:
-                yield from _named_fields(value, depth + 1)
-        elif value is not None:
-            unit = known.named.get(_SEPARATORS.sub("", name[:40]).lower())
+            if value and depth < _DEPTH and name not in _DATA and isinstance(name, str):
+                _collect_named(value, depth + 1, found)
+        elif value is not None and isinstance(name, str):
+            unit = _units.get(name, "")
+            if unit == "":
+                unit = _unit_of(name)
             if unit is not None:
-                yield value, unit, name
+                found.append((value, unit, name))
+
+
+def _first_fields(body: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
+    return list(islice(body.items(), _NAMES_LIMIT))
+
+
+_units: dict[str, str | None] = {}
+
+
+def _unit_of(name: str) -> str | None:
+    """The unit of a field whose name is a wait; None: the name is none. Answers of one service have
+    the same names."""
+    unit = phrases().named.get(_SEPARATORS.sub("", name[:40]).lower())
+    if len(name) <= 40:
+        if len(_units) >= _REMEMBERED:
+            _units.clear()
+        _units[name] = unit
+    return unit
 
 
 def _look(
@@ -299,15 +354,7 @@ def _told(value: Any, unit: str, now: float) -> float | None:
     return None
 
 
-def _from_text(text: str | None, body: Any, failed: bool) -> Iterator[ToldWait]:
-    for piece in _spoken(text, body, failed):
-        found = _of_phrase(piece)
-        if found is not None:
-            yield ToldWait(found, "text")
-            return
-
-
-def _messages(body: Any, failed: bool, depth: int = 0) -> Iterator[str]:
+def _messages(body: Any, failed: bool, found: list[str], depth: int = 0) -> None:
     """The messages of a body, and of the objects in it that hold one; in that of a `failed` answer
     any text may be one."""
     if isinstance(body, list):
@@ -315,25 +362,27 @@ def _messages(body: Any, failed: bool, depth: int = 0) -> Iterator[str]:
     if not isinstance(body, MAPPING):
         return
     known = phrases()
-    for name, value in list(body.items())[:_NAMES_LIMIT]:
-        if isinstance(value, str) and (failed or name in known.spoken):
-            yield value[:_TEXT_LIMIT]
-    if depth >= _DEPTH:
-        return
-    for name, value in list(body.items())[:_NAMES_LIMIT]:
-        if name in known.holders or (isinstance(name, str) and name.endswith("_response")):
-            yield from _messages(value, failed, depth + 1)
+    held = []
+    for name, value in body.items() if len(body) <= _NAMES_LIMIT else _first_fields(body):
+        if isinstance(value, str):
+            if failed or name in known.spoken:
+                found.append(value if len(value) <= _TEXT_LIMIT else value[:_TEXT_LIMIT])
+        elif isinstance(value, (list, *MAPPING)) and (
+            name in known.holders or (isinstance(name, str) and name.endswith("_response"))
+        ):
+            held.append(value)
+    if depth < _DEPTH:
+        for value in held:
+            _messages(value, failed, found, depth + 1)
 
 
-def _spoken(text: str | None, body: Any, failed: bool) -> Iterator[str]:
+def _spoken(text: str | None, body: Any, failed: bool) -> list[str]:
     """The texts in which a wait may be spoken of: messages of the body, else the text itself."""
     if isinstance(body, (list, *MAPPING)):
-        yield from _messages(body, failed)
-    elif text:
-        yield text[:_TEXT_LIMIT]
-        return
-    if text and isinstance(body, Unset):
-        yield text[:_TEXT_LIMIT]
+        found: list[str] = []
+        _messages(body, failed, found)
+        return found
+    return [text[:_TEXT_LIMIT]] if text else []
 
 
 def may_tell_wait(lowered: str) -> bool:
@@ -348,18 +397,27 @@ def _of_phrase(text: str) -> float | None:
         return None
     known = phrases()
     lowered = text.lower()
-    starts: list[tuple[int, int, int]] = []
-    for order, (need, form) in enumerate(known.before):
-        for literal in need:
-            if literal in lowered:
-                starts += [(one.start(), order, one.end()) for one in form.finditer(text)]
-                break
+    if known.some.search(lowered) is None:
+        return None
+    there = set()
+    for literal in known.need_ascii if lowered.isascii() else known.need:
+        if literal in lowered:
+            there.add(literal)
+    if not there:
+        return None
+    starts = [
+        (one.start(), order, one.end())
+        for order, (need, form) in enumerate(known.before)
+        if not there.isdisjoint(need)
+        for one in form.finditer(text)
+    ]
     done = 0
     for start, _, end in sorted(starts):
         if start < done:
             continue  # inside of another phrase
         done = end
-        if known.own.search(text, max(0, start - 24), min(len(text), end + 48)):
+        until = text.find(";", end, end + 48)  # behind it somebody else may tell of his own plan
+        if known.own.search(text, max(0, start - 24), until if until >= 0 else end + 48):
             continue
         seconds = _spoken_duration(text, end)
         if seconds is not None:

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Set
 from typing import Any, Final, TypeAlias
 
-from failwise.vocabulary.records import record
-
 Literals: TypeAlias = frozenset[str]
 """One of these stands in every text that matches."""
 Asked: TypeAlias = tuple[tuple[str, tuple["Way", ...]], ...]
@@ -22,12 +20,32 @@ _WORD_START: Final = "(?<![a-z0-9_])"
 _QUANTIFIERS: Final = "*+?{"
 
 
-@record
 class Way:
-    """One alternative of a pattern, with what must stand in a text before it is tried."""
+    """One alternative of a pattern, with what must stand in a text before it is tried: most never
+    are, and are not even compiled."""
 
-    needed: tuple[tuple[str, ...], ...]
-    pattern: re.Pattern[str]
+    __slots__ = ("_flags", "_pattern", "_source", "needed")
+
+    def __init__(
+        self,
+        needed: tuple[tuple[str, ...], ...],
+        pattern: re.Pattern[str] | None = None,
+        source: str = "",
+        flags: int = 0,
+    ) -> None:
+        self.needed = needed
+        self._pattern, self._source, self._flags = pattern, source, flags
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        found = self._pattern
+        if found is None:
+            found = self._pattern = re.compile(self._source, self._flags)
+        return found
+
+    def behind(self, needed: tuple[tuple[str, ...], ...]) -> "Way":
+        """The same alternative, tried where these stand."""
+        return Way(needed, self._pattern, self._source, self._flags)
 
     def may_match(self, text: str) -> bool:
         """False where the text lacks what each match has. For a pattern without regard to case, the
@@ -58,14 +76,14 @@ class Ways:
 
     __slots__ = ("_always", "_asked")
 
-    def __init__(self, pattern: re.Pattern[str]) -> None:
+    def __init__(self, source: str, flags: int = 0) -> None:
         asked: dict[str, list[Way]] = {}
         always = []
-        for way in ways(pattern):
+        for way in ways(source, flags):
             if not way.needed:
                 always.append(way)
                 continue
-            rest = Way(way.needed[1:], way.pattern)
+            rest = way.behind(way.needed[1:])
             for literal in way.needed[0]:
                 asked.setdefault(literal, []).append(rest)
         self._always = tuple(always)
@@ -77,10 +95,22 @@ class Ways:
         for literal, found in self._asked:
             if literal in text:
                 for way in found:
-                    place = max(place, way.last(text))
+                    last = way.last(text)
+                    if last > place:  # noqa: PLR1730 (a call less)
+                        place = last
         for way in self._always:
-            place = max(place, way.last(text))
+            last = way.last(text)
+            place = max(place, last)
         return place
+
+    def matches(self, text: str) -> bool:
+        """Does any alternative match anywhere in the text?"""
+        for literal, found in self._asked:
+            if literal in text:
+                for way in found:
+                    if way.matches(text):
+                        return True
+        return any(way.matches(text) for way in self._always)
 
 
 def whole(pattern: re.Pattern[str]) -> Way:
@@ -89,14 +119,16 @@ def whole(pattern: re.Pattern[str]) -> Way:
     return Way(tuple(tuple(sorted(literals)) for literals in needed), pattern)
 
 
-def ways(pattern: re.Pattern[str]) -> list[Way]:
+def ways(source: str, flags: int = 0) -> list[Way]:
     """The alternatives of a pattern, each alone; of one without regard to case the whole."""
-    if pattern.flags & re.IGNORECASE:
-        return [Way((), pattern)]
+    if source.startswith("(?") and source[2:3].isalpha():
+        flags = re.compile(source, flags).flags & ~re.UNICODE
+    if flags & re.IGNORECASE:
+        return [Way((), source=source, flags=flags)]
     try:
-        return [_way(source, pattern.flags) for source in alternatives(pattern.pattern)]
+        return [_way(alternative, flags) for alternative in alternatives(source)]
     except re.error:  # one of them leans on another: ``(?P=name)``
-        return [Way((), pattern)]
+        return [Way((), source=source, flags=flags)]
 
 
 def alternatives(source: str) -> list[str]:
@@ -131,11 +163,10 @@ def alternatives(source: str) -> list[str]:
 
 
 def _way(source: str, flags: int) -> Way:
-    flags &= ~re.UNICODE
-    return Way(
-        tuple(tuple(sorted(literals)) for literals in required(source, flags)),
-        re.compile(_literal_first(source), flags),
-    )
+    needed = tuple(tuple(sorted(literals)) for literals in required(source, flags))
+    source = _literal_first(source)
+    # What needs nothing is tried on every text; a mistake in it is to show now.
+    return Way(needed, None if needed else re.compile(source, flags), source, flags)
 
 
 def _literal_first(source: str) -> str:

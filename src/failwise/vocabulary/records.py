@@ -6,9 +6,12 @@ the rest of a good call together. The type checker forbids assignment all the sa
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, dataclass_transform
 
 T = TypeVar("T")
+
+Work: TypeAlias = tuple[tuple[str, ...], Callable[[], Mapping[str, Any]]]
+"""Names of fields, and what gives all of them."""
 
 MAPPING: Final = (dict, Mapping)
 """For `isinstance`, of data that nearly always is a dict: asking the abstract class costs the tenfold."""
@@ -64,6 +67,15 @@ def defer(
     except AttributeError:
         waiting = ()
     deferred._work = (*waiting, (names, work))  # type: ignore[attr-defined]
+
+
+def unfinished(cls: type[T], *work: Work) -> Any:
+    """A record of which no field is set yet: some come from `work`, each when one of its fields is
+    first read; the others are the caller's to set. For a record of many fields that is made often.
+    """
+    made: Any = cls.__new__(cls)
+    made._work = work
+    return made
 
 
 class Unset:
