@@ -111,7 +111,7 @@ def test_playwright_errors() -> None:
         ),
         (
             sync_api.Error("Page.click: Target page, context or browser has been closed"),
-            "network.connection_reset|network.interrupted|tool.process_failed",
+            "network.connection_reset|network.interrupted|tool.process_failed|server.internal",
             "unknown",
         ),
     ):

@@ -59,6 +59,56 @@ def test_answers(
     assert (failure.code, failure.retry_after) == (code, wait)
 
 
+# host, status, headers, body, code, effect
+EFFECTS: list[tuple[str, int, dict[str, str], Any, str, str]] = [
+    ("oapi.dingtalk.com", 200, {}, {"errcode": 90005, "errmsg": "您的企业调用当前接口次数过多"}, "rate_limit.requests", "rejected"),
+    ("oapi.dingtalk.com", 200, {}, {"errcode": 90017, "errmsg": "此IP使用CorpId及CorpSecret调用接口的CorpId个数超过限制"}, "business.limit_exceeded", "rejected"),
+    ("oapi.dingtalk.com", 200, {}, {"errcode": 22, "errmsg": "Invalid method", "sub_msg": "不合法ApiName"}, "invalid_request.endpoint_not_found", "rejected"),
+    ("oapi.dingtalk.com", 200, {}, {"errcode": 40103, "errmsg": "已发出邀请，对方同意后即可加入组织"}, "business.pending", "applied"),
+    ("api.dingtalk.com", 429, {}, {"code": "system.busy", "message": "system busy, request too frequest", "requestid": "A"}, "rate_limit.requests", "rejected"),
+    ("api.dingtalk.com", 400, {}, {"code": "unknown.send.result", "message": "未知的发送结果", "requestid": "A"}, "network.timeout", "unknown"),
+    ("open.feishu.cn", 400, {}, {"code": 230049, "msg": "The message is being sent."}, "business.pending", "unknown"),
+    ("open.feishu.cn", 400, {}, {"code": 230034, "msg": "The receive_id is invalid."}, "invalid_request.parameter", "rejected"),
+    ("open.feishu.cn", 404, {}, {"code": 1770002, "msg": "not found"}, "business.not_found", "rejected"),
+    ("open.feishu.cn", 400, {}, {"code": 193000, "msg": "invalid event_id"}, "invalid_request.parameter", "rejected"),
+    ("api.twilio.com", 409, {}, {"code": 20409, "message": "Execution is already active for this contact", "status": 409}, "business.conflict", "rejected"),
+    ("api.cloudflare.com", 429, {}, {"success": False, "errors": [{"code": 971, "message": "Please wait and consider throttling your request speed"}], "messages": [], "result": None}, "rate_limit.requests", "rejected"),
+    ("api.anthropic.com", 429, {}, {"type": "error", "error": {"type": "rate_limit_error", "message": "see", "details": {"error_code": "contract_spend_limit_reached"}}}, "business.quota_exhausted", "rejected"),
+    ("api.stripe.com", 402, {}, {"error": {"type": "card_error", "code": "card_declined", "decline_code": "revocation_of_authorization", "message": "declined", "doc_url": "x"}}, "business.payment_declined", "rejected"),
+    ("discord.com", 400, {}, {"code": 50083, "message": "Thread is archived"}, "business.precondition", "rejected"),
+    ("slack.com", 200, {}, {"ok": False, "error": "upgrade_required"}, "business.billing", "rejected"),
+    ("api-m.paypal.com", 422, {}, {"name": "UNPROCESSABLE_ENTITY", "details": [{"issue": "ORDER_ALREADY_CAPTURED", "description": "Order already captured."}], "message": "x", "debug_id": "d"}, "business.already_exists", "applied"),
+    ("api-m.paypal.com", 422, {}, {"name": "UNPROCESSABLE_ENTITY", "details": [{"issue": "INSTRUMENT_DECLINED", "description": "declined"}], "message": "x", "debug_id": "d"}, "business.payment_declined", "rejected"),
+    ("api-m.paypal.com", 422, {}, {"name": "UNPROCESSABLE_ENTITY", "details": [{"issue": "TAX_TOTAL_MISMATCH", "field": "/purchase_units/@reference_id", "description": "off"}], "message": "x", "debug_id": "d"}, "invalid_request.parameter", "rejected"),
+    ("ecs.cn-north-4.myhuaweicloud.com", 504, {}, {"error_code": "APIGW.0201", "error_msg": "Backend timeout", "request_id": "r"}, "network.gateway_timeout", "unknown"),
+    ("ecs.cn-north-4.myhuaweicloud.com", 429, {}, {"error_code": "APIGW.0308", "error_msg": "The throttling threshold has been reached", "request_id": "r"}, "rate_limit.requests", "rejected"),
+    ("management.azure.com", 409, {}, {"error": {"code": "MissingSubscriptionRegistration", "message": "The subscription is not registered"}}, "business.precondition", "rejected"),
+    ("management.azure.com", 400, {}, {"error": {"code": "InvalidTemplateDeployment", "message": "see details", "details": [{"code": "QuotaExceeded", "message": "cores"}]}}, "business.limit_exceeded", "rejected"),
+    ("bedrock-runtime.us-east-1.amazonaws.com", 400, {"x-amzn-errortype": "ResourceNotReadyException"}, {"message": "not ready"}, "business.pending", "rejected"),
+    ("graph.microsoft.com", 429, {}, {"error": {"code": "ApplicationThrottled", "message": "Application is over its MailboxConcurrency limit."}}, "rate_limit.concurrency", "rejected"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("host", "status", "headers", "body", "code", "effect"), EFFECTS)
+def test_effects(
+    host: str, status: int, headers: dict[str, str], body: Any, code: str, effect: str
+) -> None:
+    """Code and effect: what may have been done is never called refused, what was done not unknown."""
+    answer = RecordedAnswer(
+        status,
+        {"content-type": "application/json", **headers},
+        body if isinstance(body, str) else json.dumps(body, ensure_ascii=False),
+        "POST",
+        f"https://{host}/v1/x",
+    )
+    failure = Classifier().classify(from_response(answer))
+    assert failure is not None
+    assert (failure.code, failure.effect.value) == (code, effect)
+    assert not (
+        failure.transient and failure.code in ("business.quota_exhausted", "business.billing")
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -107,4 +157,4 @@ def test_files_that_were_compared_with_their_source_say_when() -> None:
         sources = yaml.safe_load(file.read_text("utf-8"))["sources"]
         assert all(source["title"] for source in sources)
         compared += any("seen" in source for source in sources)
-    assert compared >= 18
+    assert compared >= 30

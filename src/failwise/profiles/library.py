@@ -10,7 +10,7 @@ from typing import Any
 from failwise.profiles import build
 from failwise.profiles.document import Document
 from failwise.profiles.profile import Profile
-from failwise.profiles.recognition import By, Recognition
+from failwise.profiles.recognition import By, Recognition, Signs
 from failwise.vocabulary.codes import registry
 from failwise.vocabulary.errors import ConfigurationError, UsageError
 from failwise.vocabulary.linear import explosive
@@ -18,6 +18,8 @@ from failwise.vocabulary.records import record
 
 # importlib.resources would do, and costs more to import than all the rest of this room
 _ROOM = Path(__file__).parent
+_REMEMBERED = 1_024
+"""Combinations of signs of which it is remembered which profiles they mean: answers look alike."""
 
 
 @record
@@ -36,7 +38,10 @@ class Profiles:
         self._own: dict[str, Profile] = {}
         self._own_sources: dict[str, Mapping[str, Any]] = {}
         self._own_recognition: Recognition | None = None
+        self._arranged: dict[tuple[str | None, Signs, Signs], tuple[Hit, ...]] = {}
         self._shared = False
+        self.edition = 0
+        """Another number as soon as profiles were added: what fitted before may not fit again."""
 
     @staticmethod
     @functools.cache
@@ -70,25 +75,47 @@ class Profiles:
         profile knows the code in it. ``http_status`` is never among them: `get` it.
         Raises `UsageError` for a name that does not exist.
         """
-        found: dict[str, Hit] = {}
-        if name is not None:
-            profile = self.get(name)
-            if profile is None:
-                raise UsageError(f"profile={name!r} does not exist; {_nearest(name, self.names())}")
-            found[name] = Hit(profile, "name")
-        if self._own_recognition is not None:
-            for hit in self._fitting(self._own_recognition, document):
-                found.setdefault(hit.profile.id, hit)
-        behind: dict[str, Hit] = {}
-        known = name is not None and found[name].profile.kind == "api"
+        if name is not None and self.get(name) is None:
+            raise UsageError(f"profile={name!r} does not exist; {_nearest(name, self.names())}")
         recognition = _recognition()
-        for hit in self._fitting(recognition, document):
-            late = hit.profile.kind == "edge" or hit.profile.id in recognition.last
-            if hit.by in ("body", "text") and hit.profile.kind == "api" and known:
+        signs = (
+            name,
+            () if self._own_recognition is None else self._fitting(self._own_recognition, document),
+            self._fitting(recognition, document),
+        )
+        found = self._arranged.get(signs)
+        if found is None:
+            found = self._arrange(*signs, recognition.last)
+            if len(self._arranged) >= _REMEMBERED:
+                self._arranged.clear()
+            self._arranged[signs] = found
+        return found
+
+    def _arrange(
+        self, name: str | None, own: Signs, shipped: Signs, last: frozenset[str]
+    ) -> tuple[Hit, ...]:
+        """The profiles of these signs in the order of `hits`."""
+        found: dict[str, Hit] = {}
+        known = False
+        named = self.get(name) if name is not None else None
+        if named is not None:
+            found[named.id] = Hit(named, "name")
+            known = named.kind == "api"
+        for one, by in own:
+            profile = self.get(one)
+            if profile is not None and one not in found:
+                found[one] = Hit(profile, by)
+        behind: dict[str, Hit] = {}
+        seen: set[str] = set()
+        for one, by in shipped:
+            profile = None if one in seen else self.get(one)
+            seen.add(one)
+            if profile is None or (by in ("body", "text") and profile.kind == "api" and known):
                 continue
-            known = known or hit.by == "host"
-            if not hit.profile.own and hit.profile.id not in found:
-                (behind if late else found).setdefault(hit.profile.id, hit)
+            known = known or by == "host"
+            if not profile.own and one not in found:
+                late = profile.kind == "edge" or one in last
+                (behind if late else found).setdefault(one, Hit(profile, by))
         return (*found.values(), *behind.values())
 
     def asks_for(self, field: str) -> bool:
@@ -96,18 +123,23 @@ class Profiles:
         own = self._own_recognition
         return _recognition().asks_for(field) or (own is not None and own.asks_for(field))
 
-    def _fitting(self, recognition: Recognition, document: Document) -> Iterator[Hit]:
+    def _fitting(self, recognition: Recognition, document: Document) -> Signs:
+        """The signs that fit; a text is one only where the profile has a row for it."""
+        signs = recognition.hits(document)
+        if not signs or signs[-1][1] != "text":  # texts come last
+            return signs
         seen: set[str] = set()
-        for name, by in recognition.hits(document):
-            if name in seen:
-                continue
-            seen.add(name)
-            profile = self.get(name)
-            if profile is None:
-                continue
-            if by == "text" and profile.read(document, rows_only=True) is None:
-                continue
-            yield Hit(profile, by)
+        fitting = []
+        for name, by in signs:
+            if by == "text" and name not in seen:
+                profile = self.get(name)
+                if profile is None or profile.read(document, rows_only=True) is None:
+                    seen.add(name)
+                    continue
+            if name not in seen:
+                seen.add(name)
+                fitting.append((name, by))
+        return tuple(fitting)
 
     def add(self, source: "str | Path | Mapping[str, Any]") -> tuple[str, ...]:
         """Add the user's profiles: a YAML file, a folder of them, or one as a mapping.
@@ -135,6 +167,8 @@ class Profiles:
             self._own_sources[name] = data
             self._own[name] = Profile(build.compiled(data), own=True)
         self._own_recognition = Recognition(build.index(self._own_sources))
+        self._arranged.clear()
+        self.edition += 1
         return tuple(added)
 
 

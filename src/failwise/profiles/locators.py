@@ -142,7 +142,9 @@ def _path(text: str) -> Callable[[Document], list[Any]]:
     if end != len(text) or not steps:
         raise ValueError(f"{text!r} is not a locator")
 
-    plain = all(isinstance(step, str) and step.isidentifier() for step in steps)
+    names = [isinstance(step, str) and step.isidentifier() for step in steps]
+    plain = all(names)
+    first = steps[0] if names[0] else None
 
     def find(document: Document) -> list[Any]:
         body = document.body
@@ -157,7 +159,9 @@ def _path(text: str) -> Callable[[Document], list[Any]]:
                         return []
                 else:
                     return [body]
-            return list(_walk(document.body, steps))
+            elif first is not None and type(body) is dict and first not in body:
+                return []
+            return _walk(document.body, steps)
         if document.exception is None:
             return []
         for exception in _chain(document.exception):
@@ -177,18 +181,26 @@ def _chain(exception: BaseException | None) -> Iterator[BaseException]:
         exception = exception.__cause__ or exception.__context__
 
 
-def _walk(root: Any, steps: Sequence[str | int]) -> Iterator[Any]:
+def _walk(root: Any, steps: Sequence[str | int]) -> list[Any]:
     values: list[Any] = [root]
     for step in steps:
-        values = [child for value in values for child in _children(value, step)][:_MOST]
-    for value in values:
-        if value is not None:
-            yield value
+        below: list[Any] = []
+        for value in values:
+            # Lists of JSON at once, and what texts and numbers have below them.
+            if step == "[*]" and type(value) is list:
+                below += value
+            elif type(value) is dict and type(step) is str and step.isidentifier():
+                if step in value:
+                    below.append(value[step])
+            elif type(value) is not str:
+                below += _children(value, step)
+        if not below:
+            return below
+        values = below[:_MOST] if len(below) > _MOST else below
+    return [value for value in values if value is not None]
 
 
 def _children(value: Any, step: str | int) -> list[Any]:
-    if type(value) is dict and type(step) is str and step.isidentifier():
-        return [value[step]] if step in value else []
     if isinstance(value, MAPPING):
         if isinstance(step, int) or step == "[*]":
             return []

@@ -14,9 +14,11 @@ from failwise.profiles import locators
 from failwise.profiles.document import Document
 from failwise.profiles.values import as_text
 from failwise.vocabulary.needs import Way, ways
-from failwise.vocabulary.records import MAPPING, Unset, record
+from failwise.vocabulary.records import MAPPING, Unset
 
 By: TypeAlias = Literal["name", "host", "header", "exception", "body", "text"]
+Signs: TypeAlias = tuple[tuple[str, By], ...]
+"""Ids of profiles with the sign that speaks for each, the surest first."""
 Wanted: TypeAlias = tuple[str, Callable[[str], object] | None]
 """A profile, and the test that a header's value must pass, if any."""
 
@@ -27,15 +29,31 @@ _LONGEST: Final = 256
 """Names that are remembered, of at most so many characters."""
 
 
-@record
 class Hints:
-    """What may follow from one key of a body: `asked` are the places to look at with the values
-    that matter there, `members` those right below the key, `rows` what must be found, the profile
-    that it speaks for, and its weight."""
+    """What may follow from one key of a body: `members` are the names to look at right below it, each
+    with its place and the values that matter there, `asked` other places, `rows` what must be found,
+    the profile that it speaks for, and its weight."""
 
-    members: tuple[tuple[str, str], ...]
-    asked: tuple[tuple[locators.Locator, frozenset[str]], ...]
-    rows: tuple[tuple[frozenset[str], str, float], ...]
+    __slots__ = ("_speaking", "asked", "members", "rows")
+
+    def __init__(
+        self,
+        members: tuple[tuple[str, str, frozenset[str]], ...],
+        asked: tuple[tuple[locators.Locator, frozenset[str]], ...],
+        rows: tuple[tuple[frozenset[str], str, float], ...],
+    ) -> None:
+        self.members, self.asked, self.rows = members, asked, rows
+        self._speaking: dict[frozenset[str], tuple[tuple[str, float], ...]] = {}
+
+    def speaking(self, there: frozenset[str]) -> tuple[tuple[str, float], ...]:
+        """The profiles, with their weights, of the rows all of whose parts were found."""
+        found = self._speaking.get(there)
+        if found is None:
+            found = tuple((name, weight) for needed, name, weight in self.rows if needed <= there)
+            if len(self._speaking) >= _REMEMBERED:
+                self._speaking.clear()
+            self._speaking[there] = found
+        return found
 
 
 class Recognition:
@@ -48,34 +66,35 @@ class Recognition:
     def __init__(self, index: Mapping[str, Any]) -> None:
         self._index = index
         self.last: frozenset[str] = frozenset(index["last"])
-        self._host_memo: dict[str, tuple[str, ...]] = {}
+        self._host_memo: dict[str, Signs] = {}
         self._header_memo: dict[str, tuple[Wanted, ...]] = {}
         self._body_memo: dict[str, Hints | None] = {}
-        self._exception_memo: dict[str, tuple[str, ...]] = {}
+        self._exception_memo: dict[str, Signs] = {}
         self._text_rows: tuple[tuple[tuple[str, ...], Way, str], ...] | None = None
 
-    def hits(self, document: Document) -> Iterator[tuple[str, By]]:
-        """Ids of profiles that fit, the surest sign first; an id may come more than once."""
+    def hits(self, document: Document) -> Signs:
+        """Ids of profiles that fit, the surest sign first, texts last; an id may come more than once."""
+        signs: list[tuple[str, By]] = []
         if document.host:
-            for name in _remembered(self._host_memo, document.host, self._hosts):
-                yield name, "host"
+            signs += _remembered(self._host_memo, document.host, self._hosts)
         if document.headers or document.content_type:
-            for name in self._headers(document):
-                yield name, "header"
+            signs += self._headers(document)
         for exception in document.exceptions:
-            for name in _remembered(self._exception_memo, exception, self._exceptions):
-                yield name, "exception"
-        for name in self._bodies(document):
-            yield name, "body"
-        if isinstance(document.body, Unset):
-            for name in self._texts(document):
-                yield name, "text"
+            signs += _remembered(self._exception_memo, exception, self._exceptions)
+        body = document.body
+        if isinstance(body, Unset):
+            if document.text and document.xml is not None:
+                signs += [(name, "body") for name in self._bodies(document)]
+            signs += [(name, "text") for name in self._texts(document)]
+        else:
+            signs += [(name, "body") for name in self._bodies(document)]
+        return tuple(signs)
 
     def asks_for(self, field: str) -> bool:
         """Does any profile tell its bodies by this field of the root?"""
         return _remembered(self._body_memo, field, self._hints) is not None
 
-    def _hosts(self, host: str) -> tuple[str, ...]:
+    def _hosts(self, host: str) -> Signs:
         host = host.lower().rstrip(".")
         host = host.partition(":")[0] if host.count(":") == 1 else host
         found: list[str] = [*self._index["hosts"].get(host, ())]
@@ -84,20 +103,22 @@ class Recognition:
             found += self._index["suffixes"].get(host[at:], ())
             at = host.find(".", at + 1)
         found += [name for pattern, name in self._index["host_globs"] if _fits(pattern)(host)]
-        return tuple(found)
+        return tuple((name, "host") for name in found)
 
-    def _headers(self, document: Document) -> Iterator[str]:
+    def _headers(self, document: Document) -> list[tuple[str, By]]:
         memo = self._header_memo
-        for header, value in document.headers.items():
+        found: list[tuple[str, By]] = []
+        for header in document.headers:
             known = memo.get(header)
             if known is None:
                 known = _remembered(memo, header, self._header)
             for name, fits in known:
-                if fits is None or fits(value.strip().lower()):
-                    yield name
+                if fits is None or fits(document.headers[header].strip().lower()):
+                    found.append((name, "header"))
         if document.content_type:
             media = document.content_type.partition(";")[0].strip().lower()
-            yield from self._index["content_types"].get(media, ())
+            found += [(name, "header") for name in self._index["content_types"].get(media, ())]
+        return found
 
     def _header(self, header: str) -> tuple[Wanted, ...]:
         rows = [*self._index["headers"].get(header, ())]
@@ -115,22 +136,30 @@ class Recognition:
             hints = _remembered(self._body_memo, key, self._hints)
             if hints is None:
                 continue
-            there: set[str] = set()
+            there: list[str] = []
             body = document.body
             holder = body.get(key) if hints.members and isinstance(body, MAPPING) else None
             if isinstance(holder, MAPPING):
-                for member, place in hints.members:
-                    if holder.get(member) is not None:
-                        there.add(place)
+                for member, place, wanted in hints.members:
+                    value = holder.get(member)
+                    if value is not None:
+                        there.append(place)
+                        if wanted and (told := f"{place}={as_text(value)}") in wanted:
+                            there.append(told)
             for locator, wanted in hints.asked:
                 values = locator.find(document)
                 if values:
-                    there.add(locator.text)
+                    there.append(locator.text)
                     if wanted:
-                        there.update(f"{locator.text}={as_text(value)}" for value in values)
-            for needed, name, weight in hints.rows:
-                if needed <= there and found.get(name, -1.0) < weight:
+                        for value in values:
+                            told = f"{locator.text}={as_text(value)}"
+                            if told in wanted:
+                                there.append(told)
+            for name, weight in hints.speaking(frozenset(there)) if there else ():
+                if found.get(name, -1.0) < weight:
                     found[name] = weight
+        if len(found) < 2:
+            return list(found)
         return sorted(found, key=lambda name: (-found[name], name))
 
     def _hints(self, key: str) -> Hints | None:
@@ -150,13 +179,9 @@ class Recognition:
                 if sign:
                     values.add(part)
         below = re.compile(rf"{re.escape(key)}\.([A-Za-z_]\w*)", re.ASCII)
-        members = {
-            at: found[1]
-            for at in asked
-            if not asked[at] and key != "[0]" and (found := below.fullmatch(at))
-        }
+        members = {at: found[1] for at in asked if key != "[0]" and (found := below.fullmatch(at))}
         return Hints(
-            tuple((member, at) for at, member in members.items()),
+            tuple((member, at, frozenset(asked[at])) for at, member in members.items()),
             tuple(
                 (locators.compile(at), frozenset(values))
                 for at, values in asked.items()
@@ -165,11 +190,11 @@ class Recognition:
             tuple((frozenset(hint.split(" & ")), name, weight) for hint, name, weight in rows),
         )
 
-    def _exceptions(self, exception: str) -> tuple[str, ...]:
+    def _exceptions(self, exception: str) -> Signs:
         globs = self._index["exception_globs"].get(exception.partition(".")[0], ())
         found: list[str] = [*self._index["exceptions"].get(exception, ())]
         found += [name for pattern, name in globs if _fits(pattern)(exception)]
-        return tuple(found)
+        return tuple((name, "exception") for name in found)
 
     def _texts(self, document: Document) -> Iterator[str]:
         words = document.words
@@ -179,7 +204,7 @@ class Recognition:
             self._text_rows = tuple(
                 (way.needed[0] if way.needed else (), way, name)
                 for expression, name in self._index["text"]
-                for way in ways(re.compile(expression))
+                for way in ways(expression)
             )
         for literals, way, name in self._text_rows:
             for literal in literals:
