@@ -110,6 +110,17 @@ class AdviceBook:
             )
         )
 
+    def kept_advice(self, limit: int) -> list[tuple[str, str | None]]:
+        """What was answered of late, the newest first: fingerprint and code (None: it labels nothing)."""
+        found = self._source.rows(
+            "SELECT fingerprint, code, accepted FROM advice WHERE answered_at IS NOT NULL"
+            " ORDER BY at DESC LIMIT ?",
+            (limit,),
+        )
+        return [
+            (row["fingerprint"], None if row["accepted"] == 0 else row["code"]) for row in found
+        ]
+
     def judge(self, fingerprint: str, *, accepted: bool) -> Advice | None:
         """Note a person's word about an answer; gives it as it was, None where there is none."""
         found = self.advice(fingerprint)

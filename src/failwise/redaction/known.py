@@ -104,6 +104,11 @@ class KnownValues:
         forms = set(self._forms).union(forms_of(value))
         self._forms = tuple(sorted(forms, key=lambda form: (-len(form), form)))
 
+    @property
+    def edition(self) -> int:
+        """How many forms there are; none is ever taken away."""
+        return len(self._forms)
+
     def stand_in(self, text: str) -> bool:
         """Does any known value, in any form, stand in the text?"""
         return any(form in text for form in self._forms)

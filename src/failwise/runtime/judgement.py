@@ -26,6 +26,8 @@ from failwise.vocabulary.spec import Arguments, ToolSpec
 from failwise.vocabulary.steps import Answer, Call
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from failwise.arguments import ArgumentReader
     from failwise.classify import Classifier
     from failwise.classify.advisor import Advisor
@@ -58,6 +60,7 @@ class Judgement:
         if advisor is not None and not callable(advisor) and not hasattr(advisor, "advised"):
             raise UsageError(f"advisor={advisor!r}: give a function that takes a failure")
         self._advisor = advisor
+        self._asker: Advisor | None = None
         self._rules = tuple(rules)
         self._profiles = tuple(profiles)
         self.glances = not (self._profiles or self._rules)
@@ -188,15 +191,24 @@ class Judgement:
         self.glances = False
         self._classifier = None
 
+    def recall(self) -> "Future[None] | None":
+        """Kept advice on its way to the advisor; None where nobody advises."""
+        if self._advisor is None or self._runtime.mode == "off":
+            return None
+        asked = self._asked()
+        return None if asked is None else asked.recall()
+
     def _asked(self) -> "Advisor | None":
         """The advisor, whose answers the journal keeps."""
         given = self._advisor
-        if given is None:
-            return None
-        from failwise.classify.advisor import Advisor
+        if given is not None and self._asker is None:
+            from failwise.classify.advisor import Advisor
 
-        advisor = given if isinstance(given, Advisor) else Advisor(given)
-        return advisor.remembering(self._advice_book)
+            with self._runtime._lock:
+                if self._asker is None:
+                    made = given if isinstance(given, Advisor) else Advisor(given)
+                    self._asker = made.remembering(self._advice_book)
+        return self._asker
 
     def _advice_book(self) -> "AdviceBook":
         from failwise.journal.advice import AdviceBook
@@ -296,7 +308,8 @@ class Judgement:
         if part is not None and is_response(part):
             # The answer broke off while its body was read: its beginning says more than the break.
             evidence = from_response(part)
-            evidence.problem, evidence.exception = "truncated", error
+            evidence.problem, evidence.same = "truncated", None
+            evidence.exception = error
         else:
             evidence = from_exception(error)
         evidence.profile = evidence.profile or call.tool.profile
@@ -322,10 +335,11 @@ class Judgement:
             failure = replace(failure, effect=Effect.UNKNOWN, details=said)
         failure = without_echoes(failure, state.arguments)
         if error is not None:
-            failure = replace(failure, exception=error)
+            if failure.exception is not error:
+                failure = replace(failure, exception=error)
             if failure.code in _BUGS and evidence.tool_error is None and evidence.inner is None:
                 logger.error("tool %s failed\n%s", call.tool.name, _redacted_traceback(error))
-        if evidence.text and self._runtime.journal.raw:
+        if self._runtime.journal.raw and evidence.text:
             failure = replace(failure, raw=evidence.text)
         return failure
 

@@ -94,14 +94,13 @@ def _port_of(evidence: "Evidence", error: BaseException) -> int:
         port = urlsplit(evidence.url or "").port
         if port is not None:
             return port
-    from failwise.evidence.chains import strands
+    from failwise.evidence.chains import exceptions_behind
     from failwise.evidence.responses import attribute
 
-    for strand in strands(error):
-        for one in strand:
-            port = attribute(one, "port") or attribute(attribute(one, "pool"), "port")
-            if isinstance(port, int) and 0 < port < 65_536:
-                return port
+    for one in exceptions_behind(error):
+        port = attribute(one, "port") or attribute(attribute(one, "pool"), "port")
+        if isinstance(port, int) and 0 < port < 65_536:
+            return port
     return _HTTPS
 
 
@@ -109,7 +108,7 @@ def _look(error: Exception, peer: tuple[str, int], seconds: float) -> None:
     """Connect once, and leave what was seen where `failwise.evidence` looks for it."""
     import ssl
 
-    from failwise.evidence.chains import strands
+    from failwise.evidence.chains import exceptions_behind
     from failwise.evidence.tls import ATTRIBUTE
     from failwise.evidence.tls_probe import diagnose_tls
 
@@ -117,8 +116,8 @@ def _look(error: Exception, peer: tuple[str, int], seconds: float) -> None:
     logger.debug("looked at %s:%s after a certificate fault: %s", *peer, found.diagnosis)
     if found.handshake is None:
         return
-    chain = [one for strand in strands(error) for one in strand]
-    told = next((one for one in reversed(chain) if isinstance(one, ssl.SSLError)), None)
+    behind = reversed(exceptions_behind(error))
+    told = next((one for one in behind if isinstance(one, ssl.SSLError)), None)
     with suppress(AttributeError):  # an exception with slots keeps nothing
         if told is not None:
             setattr(told, ATTRIBUTE, replace(found.handshake, probe=found.diagnosis))

@@ -58,9 +58,9 @@ class Runtime(Registry, Answering):
     asked once, with (tool name, arguments, failure), where an upstream refused the arguments and no
     fix follows from the refusal; it gives corrected arguments, or None. `advisor`: asked once per
     fingerprint about failures that no rule knows, beside the calls; the code it gives (or None)
-    labels later ones and makes no effect safe (an `Advisor` sets its bounds). `rules`: files of text
-    rules of one's own, which win over the package's. `guards`: where the
-    guards count: ``"memory"``, the URL of a Redis or Valkey server for a fleet (``redis://``,
+    labels later ones, in later processes of the journal too, and makes no effect safe (an `Advisor`
+    sets its bounds). `rules`: files of text rules of one's own, which win over the package's.
+    `guards`: where the guards count: ``"memory"``, the URL of a Redis or Valkey server for a fleet (``redis://``,
     ``rediss://``, ``valkey://``, ``unix://``; by default ``FAILWISE_GUARDS``), or another
     implementation of the `Guards` port. `lease`: seconds after which a claim without news counts as unknown.
     `jitter` overrides the policy's (0: exact delays). `clock` injects time. `tls_probe`: after a
@@ -255,26 +255,39 @@ class Runtime(Registry, Answering):
         return (self._drive or self._async_driver())(execution)
 
     def _async_driver(self) -> "Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]]":
-        """The asyncio driver, imported by the first async call, under its observers' eyes."""
+        """The asyncio driver, imported by the first async call, after its advice and under its
+        observers' eyes."""
         from failwise.runtime.drive_async import drive
 
-        self._drive = drive
+        made: Callable[[Execution], Coroutine[Any, Any, ToolResult[Any]]] = drive
+        loading = self._judgement.recall()
+        if loading is not None and not loading.done():
+            from failwise.runtime.recalling import recalled_async
+
+            made = recalled_async(made, loading)
         for observer in self._observers:
             from failwise.runtime.observed import observed_async
 
-            self._drive = observed_async(self._drive, observer)
-        return self._drive
+            made = observed_async(made, observer)
+        self._drive = made
+        return made
 
     def _sync_driver(self) -> "Callable[[Execution], ToolResult[Any]]":
         """`_async_driver`, for the caller's thread."""
         from failwise.runtime.drive_sync import drive_sync
 
-        self._drive_sync = drive_sync
+        made: Callable[[Execution], ToolResult[Any]] = drive_sync
+        loading = self._judgement.recall()
+        if loading is not None and not loading.done():
+            from failwise.runtime.recalling import recalled_sync
+
+            made = recalled_sync(made, loading)
         for observer in self._observers:
             from failwise.runtime.observed import observed_sync
 
-            self._drive_sync = observed_sync(self._drive_sync, observer)
-        return self._drive_sync
+            made = observed_sync(made, observer)
+        self._drive_sync = made
+        return made
 
     def replace(self, spec: ToolSpec) -> None:
         """Register a tool in the place of one that may be there: its server changed it."""
@@ -546,6 +559,7 @@ def _after_fork() -> None:
         runtime._flights = {}
         runtime._tasks = set()
         runtime._prefix = os.urandom(6).hex()
+        runtime._drive = runtime._drive_sync = None
 
 
 if hasattr(os, "register_at_fork"):
