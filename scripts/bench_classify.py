@@ -8,7 +8,8 @@ the same one, so that the ratios can be compared anywhere: for lines a loop that
 one search of a small pattern, and prints a small answer; for a failure in process
 `traceback.format_exception` of a short chain. A failure is read twice: what decides at once (category,
 code, effect), and with all that is put in words only when read, as the journal and the model's message
-do for a failed call. Processor time is counted, not the wall's. Exits non-zero where a bound is missed.
+do for a failed call. Each is a new one, with words that never came before; the same one again, as in an
+outage, is measured beside it. Processor time is counted, not the wall's. Exits non-zero where a bound is missed.
 """
 
 import argparse
@@ -206,93 +207,114 @@ def _raised(make: Callable[[], BaseException], cause: BaseException | None = Non
         return error
 
 
-def failures() -> dict[str, Callable[[], object]]:
-    """What an agent's tools meet, each as a call that classifies it."""
+def failures() -> dict[str, Callable[[int], Callable[[], object]]]:
+    """What an agent's tools meet: for each a maker of calls that classify it, by a number that is told
+    somewhere in its words, so that one number is the same failure again and another a new one."""
     classifier = Classifier()
     request = httpx.Request("POST", "https://api.example.com/v1/orders")
 
     def answered(status: int, **body: Any) -> httpx.Response:
         return httpx.Response(status, request=request, **body)
 
-    refused = urllib3.exceptions.NewConnectionError(
-        None,  # type: ignore[arg-type]
-        "Failed to establish a new connection: [Errno 111] Connection refused",
-    )
-    refused.__cause__ = ConnectionRefusedError(111, "Connection refused")
-    expired = ssl.SSLCertVerificationError(
-        1, "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired"
-    )
-    expired.verify_code, expired.verify_message = 10, "certificate has expired"
-    errors = {
-        "read timeout (httpx)": _raised(
-            lambda: httpx.ReadTimeout("timed out", request=request), TimeoutError("timed out")
+    def refused(number: int) -> BaseException:
+        error = urllib3.exceptions.NewConnectionError(
+            None,  # type: ignore[arg-type]
+            f"Failed to establish a new connection to port {number}: [Errno 111] Connection refused",
+        )
+        error.__cause__ = ConnectionRefusedError(111, "Connection refused")
+        return requests.ConnectionError(
+            urllib3.exceptions.MaxRetryError(None, "/", error)  # type: ignore[arg-type]
+        )
+
+    def expired(number: int) -> ssl.SSLCertVerificationError:
+        error = ssl.SSLCertVerificationError(
+            1,
+            f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate {number} has expired",
+        )
+        error.verify_code, error.verify_message = 10, "certificate has expired"
+        return error
+
+    errors: dict[str, Callable[[int], BaseException]] = {
+        "read timeout (httpx)": lambda number: _raised(
+            lambda: httpx.ReadTimeout(f"timed out {number}", request=request),
+            TimeoutError(f"timed out {number}"),
         ),
-        "connection refused (requests)": _raised(
-            lambda: requests.ConnectionError(
-                urllib3.exceptions.MaxRetryError(None, "/", refused)  # type: ignore[arg-type]
-            )
+        "connection refused (requests)": lambda number: _raised(lambda: refused(number)),
+        "certificate expired": lambda number: _raised(
+            lambda: httpx.ConnectError(str(expired(number)), request=request), expired(number)
         ),
-        "certificate expired": _raised(
-            lambda: httpx.ConnectError(str(expired), request=request), expired
+        "ValueError in a tool": lambda number: _raised(
+            lambda: ValueError(f"the basket holds no item number {number}")
         ),
-        "ValueError in a tool": _raised(lambda: ValueError("the basket holds no item number 4")),
-        "Chinese text": _raised(lambda: RuntimeError("调用下游接口失败: 请求过于频繁, 请稍后重试")),
-        "OpenAI client's text": _raised(
+        "Chinese text": lambda number: _raised(
+            lambda: RuntimeError(f"调用下游接口 {number} 失败: 请求过于频繁, 请稍后重试")
+        ),
+        "OpenAI client's text": lambda number: _raised(
             lambda: RuntimeError(
-                "Error code: 400 - {'error': {'message': \"Invalid value: 'foo'.\", "
+                f"Error code: 400 - {{'error': {{'message': \"Invalid value: 'foo{number}'.\", "
                 "'type': 'invalid_request_error', 'param': 'tools[0].type', 'code': 'invalid_value'}}"
             )
         ),
     }
-    answers = {
-        "429 with JSON": answered(
+    answers: dict[str, Callable[[int], httpx.Response]] = {
+        "429 with JSON": lambda number: answered(
             429,
-            json={"error": {"code": "too_many", "message": "Slow down, please."}},
+            json={"error": {"code": "too_many", "message": f"Slow down, please ({number})."}},
             headers={"retry-after": "3"},
         ),
-        "502 with a page": answered(
+        "502 with a page": lambda number: answered(
             502,
             text="<html><head><title>502 Bad Gateway</title></head><body><center><h1>502 Bad Gateway"
-            "</h1></center><hr><center>nginx</center></body></html>",
+            f"</h1></center><hr><center>nginx {number}</center></body></html>",
             headers={"content-type": "text/html"},
         ),
-        "400 like OpenAI's": answered(
+        "400 like OpenAI's": lambda number: answered(
             400,
             json={
                 "error": {
-                    "message": "Invalid value: 'foo'. Supported values are: 'function'.",
+                    "message": f"Invalid value: 'foo{number}'. Supported values are: 'function'.",
                     "type": "invalid_request_error",
                     "param": "tools[0].type",
                     "code": "invalid_value",
                 }
             },
         ),
-        "422 of a validation": answered(
+        "422 of a validation": lambda number: answered(
             422,
             json={
                 "detail": [
-                    {"type": "missing", "loc": ["body", "quantity"], "msg": "Field required"}
+                    {"type": "missing", "loc": ["body", f"item{number}"], "msg": "Field required"}
                 ]
             },
         ),
-        "500 with a text": answered(500, text="Internal Server Error"),
-        "200 with a failure inside": answered(200, json={"code": 40013, "msg": "invalid appid"}),
+        "500 with a text": lambda number: answered(500, text=f"Internal Server Error {number}"),
+        "200 with a failure inside": lambda number: answered(
+            200, json={"code": 40013, "msg": f"invalid appid {number}"}
+        ),
     }
 
-    def of_error(error: BaseException) -> Callable[[], object]:
-        return lambda: classifier.classify(from_exception(error), tool="order")
+    def of_error(make: Callable[[int], BaseException]) -> Callable[[int], Callable[[], object]]:
+        def made(number: int) -> Callable[[], object]:
+            error = make(number)
+            return lambda: classifier.classify(from_exception(error), tool="order")
 
-    def of_answer(answer: httpx.Response) -> Callable[[], object]:
-        return lambda: classifier.classify(from_response(answer), tool="order")
+        return made
 
-    return {name: of_error(error) for name, error in errors.items()} | {
-        name: of_answer(answer) for name, answer in answers.items()
+    def of_answer(make: Callable[[int], httpx.Response]) -> Callable[[int], Callable[[], object]]:
+        def made(number: int) -> Callable[[], object]:
+            answer = make(number)
+            return lambda: classifier.classify(from_response(answer), tool="order")
+
+        return made
+
+    return {name: of_error(make) for name, make in errors.items()} | {
+        name: of_answer(make) for name, make in answers.items()
     }
 
 
-def _median_us(call: Callable[[], object], times: int) -> float:
+def _median_us(calls: list[Callable[[], object]]) -> float:
     clock, taken = time.perf_counter_ns, []
-    for _ in range(times):
+    for call in calls:
         begin = clock()
         call()
         taken.append(clock() - begin)
@@ -310,21 +332,27 @@ def _told(failure: Any) -> object:
 
 
 def failure_figures(
-    times: int, read: Callable[[Any], object] = _decided
+    times: int, read: Callable[[Any], object] = _decided, *, again: bool = False
 ) -> dict[str, dict[str, float]]:
-    """Microseconds of each failure at the median, and how often the yardstick's cost."""
+    """Microseconds of each failure at the median, and how often the yardstick's cost; each time a new
+    one, or (`again`) the same one."""
     chained = _raised(lambda: ValueError("outer"), _raised(lambda: KeyError("inner")))
+    yardstick: list[Callable[[], object]] = [lambda: traceback.format_exception(chained)] * times
     figures = {}
-    for name, classify in failures().items():
-
-        def call(classify: Callable[[], object] = classify) -> object:
-            return read(classify())
-
-        for _ in range(20):
-            call()
-        # The least of several medians: the machine is not ours alone.
-        took = min(_median_us(call, times) for _ in range(3))
-        yard = min(_median_us(lambda: traceback.format_exception(chained), times) for _ in range(3))
+    number = 0
+    for name, make in failures().items():
+        medians, yards = [], []
+        for _ in range(
+            4
+        ):  # the first round warms up; of the others the least: others use the machine too
+            number += 1
+            calls = []
+            for each in range(times):
+                call = make(number if again else number * 10_000 + each)
+                calls.append(lambda call=call: read(call()))  # type: ignore[misc]
+            medians.append(_median_us(calls))
+            yards.append(_median_us(yardstick))
+        took, yard = min(medians[1:]), min(yards[1:])
         figures[name] = {"median_us": took, "ratio": took / yard}
     return figures
 
@@ -353,8 +381,10 @@ def main() -> int:
     lines = lines_figures(options.lines, options.failing, options.rounds)
     single = failure_figures(options.times)
     whole = failure_figures(options.times, _told)
+    again = failure_figures(options.times, again=True)
     middle, ratio = _middle(single)
     whole_middle, whole_ratio = _middle(whole)
+    again_middle, again_ratio = _middle(again)
     missed = []
     if lines["lines_per_second"] < LINES_A_SECOND and lines["lines_ratio"] > LINES_RATIO:
         missed.append(
@@ -370,7 +400,8 @@ def main() -> int:
         )
     if options.json:
         figures = {**lines, "failures": single, "median_us": middle, "read_whole": whole}
-        print(json.dumps({**figures, "read_whole_median_us": whole_middle, "missed": missed}))
+        figures |= {"read_whole_median_us": whole_middle, "again": again}
+        print(json.dumps({**figures, "again_median_us": again_middle, "missed": missed}))
         return 1 if missed else 0
     print(
         f"log lines    {lines['lines_per_second']:9,.0f} a second   {lines['lines_ratio']:.1f} times a "
@@ -379,10 +410,12 @@ def main() -> int:
     for name, row in single.items():
         print(
             f"  {name:<32} {row['median_us']:7.1f} us   ratio {row['ratio']:.1f}   "
-            f"read whole {whole[name]['median_us']:7.1f} us   ratio {whole[name]['ratio']:.1f}"
+            f"read whole {whole[name]['median_us']:7.1f} us   ratio {whole[name]['ratio']:.1f}   "
+            f"again {again[name]['median_us']:7.1f} us"
         )
     print(f"one failure  {middle:9.1f} us at the median   {ratio:.1f} times format_exception")
     print(f"read whole   {whole_middle:9.1f} us at the median   {whole_ratio:.1f} times")
+    print(f"again        {again_middle:9.1f} us at the median   {again_ratio:.1f} times")
     for line in missed:
         print(f"missed: {line}")
     return 1 if missed else 0

@@ -3,6 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from failwise.classify.folding import fold
 from failwise.classify.scan import Scan
 from failwise.classify.text import matcher
 
@@ -28,7 +29,7 @@ def test_finds_what_stands_in_the_text(texts: list[str]) -> None:
 def test_any_text_can_be_scanned(text: str) -> None:
     """Lower-casing may lengthen a text or bring forth ASCII letters: nothing is missed."""
     lowered, found = matcher().found(text)
-    assert lowered == text.lower()
+    assert lowered == fold(text.lower())
     assert all(literal in lowered for literal in found)
 
 
@@ -41,3 +42,11 @@ def test_words_are_forgotten_in_time() -> None:
         scan.found(f"words {word}q")
     assert len(scan._harmless) <= 20_000
     assert set(scan.found("it timed out")) == {"timed out", "time"}
+
+
+@given(st.lists(st.sampled_from((*LITERALS, "time", "out", " ", "no", "-", "id")), max_size=8))
+def test_a_literal_of_several_words_waits_for_one_at_its_edge(pieces: list[str]) -> None:
+    """Words that run on behind or before a literal's own: it is found where it stands, only there."""
+    literals = ("time out", "no-id", "an id", "out", "x time", "9id")
+    text = "".join(pieces)
+    assert set(Scan(literals).found(text)) == {one for one in literals if one in text}

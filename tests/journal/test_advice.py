@@ -92,6 +92,27 @@ def test_a_persons_word() -> None:
     journal.close()
 
 
+def test_what_a_new_process_loads() -> None:
+    """Answers, the newest first and so many at most; open questions are left out, refused ones label
+    nothing."""
+    journal, moments = Journal(":memory:"), Moments()
+    book = AdviceBook(journal, moments)
+    for number, code in enumerate(
+        ("server.unavailable", None, "server.internal", "business.refused")
+    ):
+        book.ask_advice(question(f"{number:016x}"))
+        book.advise(f"{number:016x}", code)
+        moments.now += 1
+    book.ask_advice(question("f" * 16))
+    book.judge(f"{2:016x}", accepted=False)
+    assert book.kept_advice(3) == [
+        (f"{3:016x}", "business.refused"),
+        (f"{2:016x}", None),
+        (f"{1:016x}", None),
+    ]
+    journal.close()
+
+
 def test_it_can_be_read_from_the_file(tmp_path: Path) -> None:
     """A person reads and judges what another process wrote."""
     journal = Journal(tmp_path / "journal.db")
@@ -137,6 +158,7 @@ def test_in_postgresql(postgres: str) -> None:
         book = AdviceBook(journal)
         assert [book.ask_advice(question()) for _ in range(2)] == [(False, None), (True, None)]
         book.advise("f" * 16, "server.unavailable")
+        assert book.kept_advice(10) == [("f" * 16, "server.unavailable")]
         (cluster,) = unknown_clusters(journal)
         assert (cluster.code, cluster.tools, cluster.count) == ("server.unavailable", ("move",), 1)
         assert cluster.messages == ("Widget 7 is in limbo",)

@@ -1,8 +1,8 @@
 """`Advisor`: somebody else's view (a model's, say) of failures that no rule knows, kept by fingerprint.
 
 The call that failed does not wait: the answer serves the next failure of the same fingerprint, in every
-process that shares the journal. An answer names a code; it never says anything about the effect, so
-nothing becomes safe to repeat by it.
+process that shares the journal. A new process loads what is kept before its first call ends (`recall`).
+An answer names a code; it never says anything about the effect, so nothing becomes safe to repeat by it.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import time
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any, Final, Protocol
 
 from failwise.classify.tables import likely_causes
@@ -56,6 +57,10 @@ class Memory(Protocol):
 
     def advise(self, fingerprint: str, code: str | None) -> None:
         """Keep an answer; None is "no opinion"."""
+        ...
+
+    def kept_advice(self, limit: int) -> list[tuple[str, str | None]]:
+        """Fingerprints and answers that are kept, at most `limit`, the newest first."""
         ...
 
 
@@ -101,6 +106,7 @@ class Advisor:
         self._codes: OrderedDict[str, str | None] = OrderedDict()
         self._asked: deque[float] = deque()
         self._said: set[str] = set()
+        self._recalling: Future[None] | None = None
         self._begin()
         _living.add(self)
 
@@ -109,12 +115,44 @@ class Advisor:
         self._lock = threading.Lock()
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self._codes = OrderedDict((name, code) for name, code in self._codes.items() if code)
+        if self._recalling is not None and not self._recalling.done():
+            self._recalling = None
 
     def remembering(self, memory: "Callable[[], Memory | None]") -> "Advisor":
         """This advisor, with a place where its answers outlive the process, unless it has one."""
         if self._memory is None:
             self._memory = memory
         return self
+
+    def recall(self) -> "Future[None]":
+        """Load the answers that `memory` keeps (at most `limit`), once, in a thread of its own.
+
+        Done when they label failures; where they cannot be loaded that is logged, and it is done too.
+        """
+        with self._lock:
+            loading = self._recalling
+            if loading is None:
+                loading = self._recalling = Future()
+                loading.set_running_or_notify_cancel()
+                threading.Thread(
+                    target=self._load, args=(loading,), name="failwise-advice", daemon=True
+                ).start()
+        return loading
+
+    def _load(self, loading: "Future[None]") -> None:
+        try:
+            memory = self._open_memory()
+            kept = [] if memory is None else memory.kept_advice(self._limit)
+            told = [(name, code and usable(code, self._say)) for name, code in kept]
+        except Exception as error:
+            self._say(f"kept advice could not be loaded: {_told(error)}")
+        else:
+            with self._lock:
+                for name, code in reversed(told):
+                    if name not in self._codes:
+                        self._keep(name, code)
+        finally:
+            loading.set_result(None)
 
     def advised(self, failure: Failure, tool: str = "") -> Failure:
         """The failure with the label that is known for its fingerprint; else itself, and it is asked."""

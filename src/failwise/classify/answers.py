@@ -1,25 +1,35 @@
 """What came back: HTTP answers, and what tools returned. A failure only where they say so."""
 
+import re
 from typing import Final
 
 from failwise.classify import texts
 from failwise.classify.batches import lines_shape
 from failwise.classify.case import Case, Judgement
-from failwise.classify.finding import PHRASE, Finding, strongest
+from failwise.classify.finding import PHRASE, TOKEN, Finding, strongest
 from failwise.classify.jobs import reads_a_job
-from failwise.classify.markup import is_html, stream_shape
+from failwise.classify.markup import is_html, stream_shape, xml_shape
+from failwise.classify.opened import is_good_beside, opened_body, opened_text
+from failwise.classify.outputs import begins_badly, fails, reports_tests
 from failwise.classify.reports import reports_work
-from failwise.classify.selection import refuse, split, status_finding
-from failwise.classify.shape import Shape, parsed
+from failwise.classify.selection import refuse, split, status_finding, status_row
+from failwise.classify.shape import Shape, message_of, parsed
 from failwise.classify.shapes import recognise
 from failwise.classify.text import stems
 from failwise.classify.told import judge_text
 from failwise.classify.verdicts import partial, problem_finding, redirect_finding, shape_finding
-from failwise.evidence.texts import status_in
+from failwise.evidence import from_text, from_value
+from failwise.evidence.bounds import plain as uncoloured
+from failwise.evidence.texts import status_in, unprefixed
 from failwise.vocabulary.kinds import Effect
 from failwise.vocabulary.records import Unset
 
 _FAILED_ALONE: Final = 65
+_LINES: Final = re.compile(
+    r"(?:\s{0,8}\{[^\n]{0,20000}\}\r?\n){1,2000}(?:\s{0,8}\{[^\n]{0,20000})?\s{0,8}"
+)
+_OPENED_AT_MOST: Final = 5
+"""Times that something is taken off an answer."""
 _CLEARER: Final = 82
 _ANSWERS: Final = frozenset({"auth", "rate_limit", "business", "invalid_request", "network"})
 """What a service may mean by a `500` that it wrote into the body of a 200."""
@@ -38,27 +48,70 @@ def judge_answer(case: Case) -> Judgement:
     return _good_status(case)
 
 
-def judge_value(case: Case) -> Judgement:
+def judge_value(case: Case, depth: int = 0) -> Judgement:
     """What a tool returned: a failure only if it says so in a way that data does not."""
     evidence = case.evidence
     if evidence.is_error:
         return judge_text(case, certain=True)
+    if depth < _OPENED_AT_MOST:
+        within = _judge_within(case, depth + 1)
+        if within is not None:
+            return within
     if isinstance(evidence.body, _NOT_A_BODY):
         text = evidence.body if isinstance(evidence.body, str) else evidence.text
         if text and text.startswith("{") and ("}\n{" in text or "}\r\n{" in text):
             case.shape = lines_shape(text)
             if case.shape is not None:
                 return _good_status(case)
+            if "error" in text and _LINES.fullmatch(text):
+                return case.success("lines of data, each an object")
         printed = parsed(text) if text else None
         if printed is not None:
             case.shape = recognise(printed, None)
             return _good_status(case)
         if text and not evidence.expects_json:
             return _returned_text(case, text)
-        if text and not is_html(evidence) and texts.announces_failure(text):
+        if text and not is_html(evidence) and texts.has_failed(text):
             return _returned_text(case, text)
     case.read_shape(None)
     return _good_status(case)
+
+
+def _judge_within(case: Case, depth: int) -> Judgement | None:
+    """The judgement of the answer that somebody has put something around; None where nobody has, or
+    where all of it says more."""
+    evidence = case.evidence
+    text = evidence.body if isinstance(evidence.body, str) else evidence.text
+    if isinstance(evidence.body, (dict, list)):
+        held = opened_body(evidence.body)
+    elif not text or is_html(evidence):
+        return None
+    else:
+        held = opened_text(text)
+        if held is None and text.lstrip()[:1] in ("{", "["):
+            held = opened_body(parsed(text))
+    if held is None:
+        return None
+    if held.strict and not texts.has_failed(str(held.value)):
+        return None
+    inner = Case(from_value(held.value, now=case.now), case.library, case.profile, case.now)
+    judgement = judge_value(inner, depth)
+    if held.error is None:
+        return None if held.strict and judgement.finding is None else judgement
+    if judgement.finding is not None and judgement.finding.code != "unknown.unclassified":
+        return judgement
+    if judgement.finding is None and is_good_beside(held.error, held.value):
+        return judgement
+    case.shape = Shape("S13", True, None, _told_beside(held.error, held.value))
+    return _good_status(case)
+
+
+def _told_beside(error: str, value: object) -> str:
+    """The error and, where the answer is but a message, that message."""
+    message = (
+        value if isinstance(value, str) else message_of(value) if isinstance(value, dict) else None
+    )
+    return f"{error}\n{message[:2_000]}" if message else error
 
 
 def _good_status(case: Case) -> Judgement:
@@ -66,8 +119,7 @@ def _good_status(case: Case) -> Judgement:
     shape = case.shape
     told = case.providers().success() if case.library is not None else None
     if shape is not None and shape.parts:
-        case.spoke.append(partial(shape))
-        return case.over(case.spoke[-1], "some parts of a batch failed")
+        return case.over(partial(shape), "some parts of a batch failed")
     if told is True and not (shape is not None and shape.failed and shape.name in ("S21", "S23")):
         return case.success("the provider's success test")
     page = case.page()
@@ -77,6 +129,8 @@ def _good_status(case: Case) -> Judgement:
         if reads_a_job(case.evidence.body, case.evidence.method):
             return case.success("a job that was read, and that had failed")
         return _failed_body(case, shape, told)
+    if shape is not None and shape.message is not None and fails(shape.message):
+        return _failed_body(case, shape, None)
     if shape is not None and shape.message is not None:
         findings = [row for row in case.answer_texts() if row.strength >= _FAILED_ALONE]
         best = strongest(findings)
@@ -116,6 +170,8 @@ def _failed_body(case: Case, shape: Shape | None, told: bool | None) -> Judgemen
             best.effect = Effect.UNKNOWN  # of a hop behind the one that answered
         return case.over(best, "the text of a body whose 500 stands for any failure")
     if shape is not None and shape.status is not None and 400 <= shape.status <= 599:
+        if _outspoken(shape, best):
+            return case.over(best, "words that are clearer than a number of the service's own")
         winner, why = split(case.evidence, shape.status, findings, detailed=True)
         return case.over(winner, f"{why}, told in the body")
     if best is not None and best.strength >= PHRASE:
@@ -139,8 +195,7 @@ def _failed_body(case: Case, shape: Shape | None, told: bool | None) -> Judgemen
 
 def _returned_text(case: Case, text: str) -> Judgement:
     """Plain text from a tool: anchored, short and failing in form, or it is content."""
-    from failwise.evidence import from_text
-
+    text = unprefixed(uncoloured(text) if "\x1b" in text else text)
     title = case.page()
     if title is not None:
         return title
@@ -148,9 +203,16 @@ def _returned_text(case: Case, text: str) -> Judgement:
     if stream is not None:
         case.shape = stream
         return _failed_body(case, stream, None)
-    if texts.is_listing(text) or texts.ends_well(text) or reports_work(text):
-        return case.success("a listing, a report of work done, or it ended well")
-    anchored = texts.announces_failure(text)
+    document = xml_shape(text) if text.lstrip()[:1] == "<" else None
+    if document is not None and document.failed:
+        case.shape = document
+        return _failed_body(case, document, None)
+    anchored = texts.has_failed(text)
+    if not begins_badly(text):
+        if reports_tests(text) or reports_work(text) or texts.ends_well(text):
+            return case.success("a report, of tests or of work done, or it ended well")
+        if texts.is_listing(text) and not anchored:
+            return case.success("a listing")
     if not anchored and not texts.has_failing_form(text):
         return case.success("text without the form of a failure")
     inner = Case(from_text(text, now=case.now), case.library, case.profile, case.now)
@@ -162,6 +224,19 @@ def _returned_text(case: Case, text: str) -> Judgement:
     ):
         return case.success("a phrase that content may hold as well")
     return judgement
+
+
+def _outspoken(shape: Shape, best: Finding | None) -> bool:
+    """A number in the body of a 2xx that looks like a status, and a token of another kind beside it."""
+    assert shape.status is not None
+    return (
+        best is not None
+        and shape.name != "S14"
+        and best.family == "text"
+        and best.strength >= TOKEN
+        and best.category in _ANSWERS
+        and not status_row(shape.status).may_be(best.code)
+    )
 
 
 def _says_so(shape: Shape, finding: Finding) -> bool:

@@ -43,6 +43,8 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
             ".".join(path) or None,
         )
     errors = root.get("errors")
+    if isinstance(errors, list) and errors and isinstance(errors[0], list):
+        errors = [_named(errors[0])]
     if isinstance(errors, list) and errors and isinstance(errors[0], Mapping | str):
         first = errors[0] if isinstance(errors[0], MAPPING) else {"message": errors[0]}
         extensions = first.get("extensions")
@@ -52,6 +54,9 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
             first, ("message", "detail", "title", "reason", "error")
         ) or message_of(root)
         if is_bad(status):
+            told = plain(first.get("details"))
+            if told and message and told not in message:
+                message = f"{message}: {told}"
             return Shape(
                 "S10",
                 None,
@@ -65,11 +70,12 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
         if isinstance(data, MAPPING) and any(not empty(value) for value in data.values()):
             return Shape("S21", True, code, message, parts=list(errors))
         return Shape("S10", True, code, message)
-    if isinstance(errors, MAPPING) and errors and is_bad(status):
+    if isinstance(errors, MAPPING) and errors and (is_bad(status) or _by_field(root, errors)):
         name, texts = next(iter(errors.items()))
         text = texts[0] if isinstance(texts, list) and texts else texts
+        failed = None if is_bad(status) else True
         return Shape(
-            "S11", None, plain(root.get("code")), plain(text) or message_of(root), str(name)
+            "S11", failed, plain(root.get("code")), plain(text) or message_of(root), str(name)
         )
     if (
         status in (400, 422)
@@ -91,6 +97,21 @@ def errors_list(root: Body, status: int | None) -> Shape | None:
     return None
 
 
+def _by_field(root: Body, errors: Body) -> bool:
+    """Is it nothing but texts of errors, by the field that each is about?"""
+    return only_envelope(root) and all(
+        isinstance(texts, list) and texts and isinstance(texts[0], str) for texts in errors.values()
+    )
+
+
+def _named(error: list[Any]) -> Body:
+    """An error as a row: its code, its message, and the field that it is about."""
+    texts = [part for part in error[:3] if isinstance(part, str)]
+    if len(texts) < 2:
+        return {}
+    return dict(zip(("code", "message", "field"), texts, strict=False))
+
+
 def batch(root: Body, status: int | None) -> Shape | None:
     """S21: some parts of a batch failed."""
     if is_bad(status):
@@ -100,6 +121,9 @@ def batch(root: Body, status: int | None) -> Shape | None:
         if searched is not None:
             return searched
     if _PART_NAMES.isdisjoint(root):
+        told = root.get("data")
+        if isinstance(told, list) and told and all(map(_is_outcome, told[:ROWS_LIMIT])):
+            return _parts("S21", told, told_apart=True)
         return _counted(root)
     items = root.get("items")
     if root.get("errors") is True and isinstance(items, list):
@@ -211,6 +235,14 @@ _DONE_NAMES: Final = (
     "successful",
     "succeeded",
     "success",
+    "sent",
+    "delivered",
+    "accepted",
+    "processed",
+    "created",
+    "updated",
+    "deleted",
+    "added",
 )  # a `failed` beside a test report's `passed` is data
 _LEFT_NAMES: Final = (
     "UnprocessedItems",
@@ -219,8 +251,11 @@ _LEFT_NAMES: Final = (
     "FailedEntries",
     "BatchItemFailures",
     "batchItemFailures",
+    "failed_results",
+    "failedResults",
+    "failed_urls",
 )
-_LISTED_NAMES: Final = ("responses", "results", "Results", "multistatus", "items")
+_LISTED_NAMES: Final = ("responses", "results", "Results", "multistatus", "items", "statuses")
 _COUNT_NAMES: Final = ("FailedRecordCount", "FailedEntryCount", "failedRecordCount")
 _ADDRESSEE_NAMES: Final = (
     "invaliduser", "invalidparty", "invalid_user_list", "failed_recipients",
@@ -254,7 +289,7 @@ def _parts(name: str, items: list[Any], *, told_apart: bool = False) -> Shape | 
     return Shape(name, True, code, message, parts=[dict(item) for item in failed[:20]])
 
 
-_OUTCOME_LISTS: Final = frozenset({"responses", "results", "Results"})
+_OUTCOME_LISTS: Final = frozenset({"responses", "results", "Results", "statuses"})
 _OUTCOME_WORDS: Final = frozenset(
     {"ok", "success", "succeeded", "error", "created", "updated", "accepted", "rejected", "sent"}
 )  # a job's state is another: failed, running, completed
@@ -269,6 +304,20 @@ def _outcomes(items: list[Any]) -> bool:
         if word.lower() in _FAILED_WORDS and not (item.get("error") or message_of(item)):
             return False
     return True
+
+
+_OUTCOME_FIELDS: Final = frozenset(
+    {"code", "message", "status", "details", "action", "duplicate_field"}
+)
+
+
+def _is_outcome(item: Any) -> bool:
+    """Is a row nothing but how its part ended: a code, a message, a status?"""
+    return (
+        isinstance(item, MAPPING)
+        and {"code", "message", "status"} <= item.keys() <= _OUTCOME_FIELDS
+        and isinstance(item["status"], str)
+    )
 
 
 def _says_failed(item: Body) -> bool:

@@ -1,40 +1,49 @@
 """`Case`: one piece of evidence on its way to a judgement, and what can be asked about it."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from failwise.classify.batches import lines_shape
-from failwise.classify.finding import PHRASE, TOKEN, Finding, strongest
+from failwise.classify.finding import PHRASE, TOKEN, Finding, Said, spoken, strongest
+from failwise.classify.known import KnownProviders
 from failwise.classify.markup import stream_shape, xml_shape
-from failwise.classify.selection import split
+from failwise.classify.selection import refined, split
 from failwise.classify.shape import Shape
 from failwise.classify.shapes import recognise
 from failwise.classify.tables import number_rows
-from failwise.classify.text import match, words_of
+from failwise.classify.text import match, said, stems, words_of
 from failwise.classify.verdicts import PAGE_TEXT, bare, leaves, page_findings
 from failwise.evidence.facts import Evidence
 from failwise.vocabulary.records import MAPPING, Unset
 
 if TYPE_CHECKING:
-    from failwise.classify.known import KnownProviders
     from failwise.profiles.library import Profiles
     from failwise.profiles.profile import Reading
+
+_PLAIN: Final = 70
 
 
 @dataclass(slots=True)
 class Judgement:
-    """The winner, and what was considered: `spoke` are all findings, `why` the reason in words."""
+    """The winner, and what was considered: `heard` are all findings, `why` the reason in words."""
 
     finding: Finding | None
     why: str
     shape: Shape | None = None
     reading: "Reading | None" = None
-    spoke: list[Finding] = field(default_factory=list)
+    heard: list[Finding | Said] = field(default_factory=list)
     evidence: Evidence | None = None
+
+    @property
+    def spoke(self) -> list[Finding]:
+        """All findings, those too that were not asked for yet."""
+        return spoken(self.heard)
 
 
 class Case:
     """One piece of evidence on its way to a judgement."""
+
+    __slots__ = ("_known", "evidence", "library", "now", "profile", "reading", "shape", "spoke")
 
     def __init__(
         self, evidence: Evidence, library: "Profiles | None", profile: str | None, now: float
@@ -44,14 +53,14 @@ class Case:
         self.profile = profile or evidence.profile
         self.now = now
         self._known: KnownProviders | None = None
-        self.spoke: list[Finding] = []
+        self.spoke: list[Finding | Said] = []
         self.shape: Shape | None = None
         self.reading: Reading | None = None
 
     # -- endings
 
     def over(self, finding: Finding | None, why: str) -> Judgement:
-        if finding is not None and not any(finding is one for one in self.spoke):
+        if finding is not None and not _is_among(finding, self.spoke):
             self.spoke.append(finding)
         return Judgement(finding, why, self.shape, self.reading, self.spoke, self.evidence)
 
@@ -65,12 +74,15 @@ class Case:
         rows = self.rows()
         if not rows and not (self.shape is not None and self.shape.code and self.shape.message):
             self.shape = self._located_shape() or self.shape
-        findings = [*structure, *rows, *self.answer_texts()]
+        findings: list[Finding | Said] = [*structure, *rows, *self.said(self.answer_words())]
         self.spoke += findings
         sure = next((row for row in rows if row.strength >= TOKEN), None)
         if sure is not None:
             return self.over(sure, "the provider's table")
         winner, why = split(self.evidence, status, findings, detailed=self.detailed())
+        finer = refined(status, why, self.rough_findings)
+        if finer is not None:
+            return self.over(finer, "what the body of a refusal is about")
         return self.over(winner, why)
 
     # -- parts
@@ -100,8 +112,6 @@ class Case:
 
     def providers(self) -> "KnownProviders":
         if self._known is None:
-            from failwise.classify.known import KnownProviders
-
             assert self.library is not None
             self._known = KnownProviders(self.library, self.evidence, self.profile)
         return self._known
@@ -139,12 +149,25 @@ class Case:
         """What text rules say of the code and the message of an answer; never of all its data."""
         return self.text_findings(self.answer_words())
 
+    def rough_findings(self) -> list[Finding]:
+        """What all texts of a refusal say, and if they say nothing, what it is roughly about."""
+        body = self.evidence.body
+        if isinstance(body, MAPPING):
+            found = self.text_findings(leaves(body))
+            found = [one for one in found if one.strength >= _PLAIN]
+            if found:
+                return found
+        return stems(self.answer_words())
+
     def answer_words(self) -> str:
         """The code and the message of an answer, or the words of its page."""
         evidence, shape = self.evidence, self.shape
         pieces = []
         if shape is not None:
-            pieces = [words_of(shape.code) if shape.code else "", shape.message or ""]
+            message = shape.message or ""
+            if message and " " not in message and message.isascii():
+                message = words_of(message)
+            pieces = [words_of(shape.code) if shape.code else "", message]
         elif evidence.title:
             pieces = [evidence.title, "" if evidence.status is None else bare(evidence.text)]
         elif evidence.text and isinstance(evidence.body, (Unset, str)):
@@ -161,6 +184,10 @@ class Case:
             pieces.append(evidence.headers["www-authenticate"])
         return "\n".join(piece for piece in pieces if piece)
 
+    def said(self, text: str) -> list[Said]:
+        """What text rules say of it, of which only so much is looked for as decides."""
+        return said(text) if text else []
+
     def text_findings(self, text: str) -> list[Finding]:
         return match(text) if text else []
 
@@ -175,3 +202,7 @@ class Case:
             return None
         self.spoke += found
         return self.over(best, "a page in place of the answer")
+
+
+def _is_among(finding: Finding, spoke: list[Finding | Said]) -> bool:
+    return any(one is finding or (isinstance(one, Said) and one.holds(finding)) for one in spoke)

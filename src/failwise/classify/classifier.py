@@ -1,6 +1,7 @@
 """`Classifier`: `Evidence` → `Failure`, or None where it was a success."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -13,13 +14,13 @@ from failwise.classify.fingerprint import fingerprint, ignores_text
 from failwise.classify.judge import Judge
 from failwise.classify.message import clean_message, excerpt
 from failwise.classify.once import OnceRedactor
+from failwise.classify.recall import Decided, Key, Recall, Verdict, made
 from failwise.classify.tables import likely_causes
 from failwise.evidence.facts import Evidence
 from failwise.redaction import Redactor, default
 from failwise.vocabulary.codes import category_of, lookup
 from failwise.vocabulary.failure import Failure, Spoke
-from failwise.vocabulary.kinds import Action, Category, Effect, FixBy
-from failwise.vocabulary.records import defer
+from failwise.vocabulary.kinds import Action, Category, Effect, FixBy, Layer
 
 if TYPE_CHECKING:
     from failwise.classify.advisor import Advisor
@@ -34,7 +35,8 @@ _SPOKE: Final = 8
 
 
 class Classifier:
-    """Gives every end of a call its verdict. Safe to share between threads; keeps nothing.
+    """Gives every end of a call its verdict. Safe to share between threads. What comes again word for
+    word is judged once (`Recall`); nothing else is kept.
 
     `profiles` is the library of provider profiles (default: the package's), `redactor` the border
     for every text that leaves (default: the shared one), `now` the wall clock in epoch seconds.
@@ -54,6 +56,8 @@ class Classifier:
         self._now = now
         self._advisor = advisor
         self._rules = rules
+        self._judging: Judge | None = None
+        self._recall = Recall()
 
     def classify(
         self,
@@ -73,22 +77,43 @@ class Classifier:
         """
         if evidence.inner is not None:
             return self._inner(evidence)
-        judgement = Judge(self._library(), self._rules).judge(
-            evidence, profile=profile, now=self._now()
-        )
-        if judgement.finding is None:
-            return None
-        found = judgement.evidence or evidence
-        if found is not evidence and found.exception is None:
-            found.exception = evidence.exception
-        failure = self._failure(found, judgement, judgement.finding, tool, read_only, trail)
+        key = None if evidence.same is None or trail else self._key(evidence, tool, profile)
+        failure = None if key is None else self._once_more(key, evidence, tool, profile)
+        if failure is None:
+            judgement = self._judge().judge(evidence, profile=profile, now=self._now())
+            if judgement.finding is None:
+                return None
+            found = judgement.evidence or evidence
+            if found is not evidence and found.exception is None:
+                found.exception = evidence.exception
+            kept = None if key is None or not _lasting(found, judgement) else Verdict()
+            failure = self._failure(found, judgement, tool, kept, read_only if trail else None)
+            if key is not None and kept is not None:
+                self._recall.keep(key, kept)
         return failure if self._advisor is None else self._advisor.advised(failure, tool)
+
+    def _key(self, evidence: Evidence, tool: str, profile: str | None) -> Key:
+        """All that a verdict on this evidence rests on."""
+        named = profile or evidence.profile
+        return evidence.same, tool, named, self._judge().edition, self._border().edition
+
+    def _once_more(
+        self, key: Key, evidence: Evidence, tool: str, profile: str | None
+    ) -> Failure | None:
+        """The failure of evidence that was judged before, word for word."""
+        kept = self._recall.get(key)
+        if kept is None:
+            return None
+
+        def anew() -> Failure:
+            judgement = self._judge().judge(evidence, profile=profile, now=self._now())
+            return self._failure(evidence, judgement, tool, kept)
+
+        return kept.failure(anew, functools.partial(_request_id, evidence), evidence.exception)
 
     def explain(self, evidence: Evidence, *, profile: str | None = None) -> dict[str, Any]:
         """The trail of a verdict, for successes too: evidence, rules that spoke, winner, why."""
-        judgement = Judge(self._library(), self._rules).judge(
-            evidence, profile=profile, now=self._now()
-        )
+        judgement = self._judge().judge(evidence, profile=profile, now=self._now())
         return trail_of(judgement.evidence or evidence, judgement, self._border())
 
     def _inner(self, evidence: Evidence) -> Failure | None:
@@ -102,12 +127,14 @@ class Classifier:
             failure, effect=effect, rule=f"inner:{failure.rule}", exception=evidence.exception
         )
 
-    def _library(self) -> "Profiles | None":
-        if self._profiles is None:
-            from failwise.profiles.library import Profiles
+    def _judge(self) -> Judge:
+        if self._judging is None:
+            if self._profiles is None:
+                from failwise.profiles.library import Profiles
 
-            self._profiles = Profiles.default()
-        return self._profiles
+                self._profiles = Profiles.default()
+            self._judging = Judge(self._profiles, self._rules)
+        return self._judging
 
     def _border(self) -> Redactor:
         if self._redactor is None:
@@ -118,64 +145,85 @@ class Classifier:
         self,
         evidence: Evidence,
         judgement: Judgement,
-        finding: Finding,
         tool: str,
-        read_only: bool,
-        trail: bool,
+        kept: Verdict | None = None,
+        read_only: bool | None = None,
     ) -> Failure:
-        """What decides is there at once; what is only told (`_TOLD`) is put in words when read."""
+        """What decides is there at once; what is only told is put in words when read, and then known
+        to `kept`. With `read_only` the trail is told too."""
+        finding = judgement.finding
+        assert finding is not None
         redactor = OnceRedactor(self._border())
         code, details = finding.code, None
         if code == "invalid_request.malformed":
             details = details_of(evidence, judgement, redactor)
             code = _refined(finding, details)
-        entry = lookup(code)
-        precision, samples = confidence(finding)
-        provider_code = _provider_code(finding, judgement)
         status = _status(evidence, judgement)
-        failure = Failure(
-            category=category_of(code),
-            code=code,
-            effect=Effect.NOT_SENT
-            if finding.category == "model_output" and not evidence.status
-            else finding.effect,
-            transient=_transient(finding, evidence),
-            fix_by=_fix_by(finding, code),
-            remedies=_remedies(finding, evidence),
-            meaning=finding.meaning or (dict(entry.meaning) if entry else None),
-            likely_causes=likely_causes(code),
-            advice=_advice(finding, evidence),
-            http_status=status,
-            retry_after=_told_wait(evidence, judgement, finding),
-            provider=finding.provider,
-            provider_code=redactor.text(provider_code) if provider_code else None,
-            request_id=_request_id(evidence, judgement),
-            confidence=precision,
-            samples=samples,
-            rule=finding.rule,
-            why=judgement.why,
-            exception=evidence.exception,
-        )
+
+        def named() -> dict[str, Any]:
+            entry = lookup(code)
+            precision, samples = confidence(finding)
+            provider_code = _provider_code(finding, judgement)
+            said = _request_id_of_body(judgement)
+            found = {
+                "meaning": finding.meaning or (dict(entry.meaning) if entry else None),
+                "likely_causes": likely_causes(code),
+                "provider_code": redactor.text(provider_code) if provider_code else None,
+                "request_id": said,
+                "confidence": precision,
+                "samples": samples,
+            }
+            if kept is not None:
+                kept.named = found
+            return {**found, "request_id": _request_id(evidence, said)}
 
         def told() -> dict[str, Any]:
             facts = details_of(evidence, judgement, redactor) if details is None else {**details}
-            if trail:
+            if read_only is not None:
                 seen = trail_of(evidence, judgement, redactor)
                 facts["trail"] = {**seen, "read_only": read_only}
             message = clean_message(evidence, judgement, redactor)
-            return {
+            subject = _provider_code(finding, judgement)
+            found = {
                 "message": message,
                 "details": facts or None,
+                "remedies": _remedies(finding, evidence),
                 "spoke": _spoke(judgement),
-                "fingerprint": _fingerprint(code, tool, status, provider_code, evidence, message),
+                "fingerprint": _fingerprint(code, tool, status, subject, evidence, message),
                 "evidence": excerpt(evidence, redactor),
             }
+            if kept is not None:
+                kept.told = found
+            return {**found, "details": {**facts} or None}
 
-        defer(failure, _TOLD, told)
-        return failure
+        category = category_of(code)
+        decided: Decided = (
+            category,
+            code,
+            Effect.NOT_SENT
+            if category is Category.MODEL_OUTPUT and not evidence.status
+            else finding.effect,
+            _transient(finding, evidence),
+            _fix_by(finding, code),
+            Layer.TOOL_EXECUTION,
+            _advice(finding, evidence),
+            status,
+            _told_wait(evidence, judgement, finding),
+            finding.provider,
+            finding.rule,
+            judgement.why,
+        )
+        if kept is not None:
+            kept.decided = decided
+        return made(decided, named, told, evidence.exception)
 
 
-_TOLD: Final = ("message", "details", "spoke", "fingerprint", "evidence")
+def _lasting(evidence: Evidence, judgement: Judgement) -> bool:
+    """Does the verdict hold at any time? Waits that fields tell may be counted from now."""
+    reading = judgement.reading
+    return (reading is None or not reading.waits) and all(
+        wait.source in ("text", *evidence.headers) for wait in evidence.waits
+    )
 
 
 def _spoke(judgement: Judgement) -> tuple[Spoke, ...]:
@@ -200,17 +248,20 @@ def _refined(finding: Finding, details: dict[str, Any]) -> str:
 
 def _transient(finding: Finding, evidence: Evidence) -> bool | None:
     """The rule's view; the upstream's own word (``x-should-retry``) is firm where it applies."""
-    should = evidence.headers.get("x-should-retry", "").strip().lower()
-    if should == "false":
-        return False
-    if should == "true" and finding.category in ("server", "network", "rate_limit"):
-        return True
+    if "x-should-retry" in evidence.headers:
+        should = evidence.headers["x-should-retry"].strip().lower()
+        if should == "false":
+            return False
+        if should == "true" and finding.category in ("server", "network", "rate_limit"):
+            return True
     return finding.is_transient()
 
 
 def _fix_by(finding: Finding, code: str) -> FixBy:
     if finding.fix_by is not None:
         return finding.fix_by
+    if finding.advice is None:
+        return finding.fixed_by() if code == finding.code else FixBy.MODEL
     match finding.advice:
         case Action.ASK_USER if finding.category in ("business",):
             return FixBy.USER
@@ -272,24 +323,34 @@ def _provider_code(finding: Finding, judgement: Judgement) -> str | None:
     return code[:_PROVIDER_CODE_LIMIT] if code else None
 
 
-def _request_id(evidence: Evidence, judgement: Judgement) -> str | None:
+def _request_id(evidence: Evidence, of_body: str | None) -> str | None:
+    return (
+        _request_id_of_headers(evidence, _REQUEST_IDS)
+        or of_body
+        or _request_id_of_headers(evidence, _TRACE_IDS)
+    )
+
+
+def _request_id_of_body(judgement: Judgement) -> str | None:
     found = judgement.finding.request_id if judgement.finding else None
     if found is None and judgement.reading is not None:
         found = judgement.reading.request_id
     if found is None and judgement.shape is not None:
         found = judgement.shape.request_id
-    if found is None:
-        for name in (
-            "x-request-id",
-            "request-id",
-            "x-amzn-requestid",
-            "x-correlation-id",
-            "cf-ray",
-            "x-trace-id",
-        ):
-            if name in evidence.headers:
-                return evidence.headers[name][:_PROVIDER_CODE_LIMIT]
     return found[:_PROVIDER_CODE_LIMIT] if found else None
+
+
+def _request_id_of_headers(evidence: Evidence, names: tuple[str, ...]) -> str | None:
+    for name in names if evidence.headers else ():
+        if name in evidence.headers:
+            return evidence.headers[name][:_PROVIDER_CODE_LIMIT]
+    return None
+
+
+_REQUEST_IDS: Final = ("x-request-id", "request-id", "x-amzn-requestid", "x-correlation-id")
+"""Headers with the id that the service gave the request; they stand before what a body says."""
+_TRACE_IDS: Final = ("cf-ray", "x-trace-id")
+"""Headers with an id of somebody on the way."""
 
 
 def _fingerprint(

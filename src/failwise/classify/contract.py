@@ -54,11 +54,13 @@ class Contract:
         Gives id, category (``success`` included), retry (`retry_verdict`), effect (null for a success),
         retry_after_s, fix_by, code, rule, confidence. Raises `UsageError` for another kind.
         """
-        kind, given = case["kind"], case["input"]
+        return {"id": case.get("id"), **self.verdict(case["kind"], case["input"])}
+
+    def verdict(self, kind: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The same without the id; of every success it is `SUCCESS` itself."""
         if kind == "text":
-            return {"id": case.get("id"), **self._of_text(given["text"])}
-        failure = self.classifier.classify(evidence_of(kind, given))
-        return {"id": case.get("id"), **_verdict(failure)}
+            return self._of_text(given["text"])
+        return _verdict(self.classifier.classify(evidence_of(kind, given)))
 
     def failure(self, text: str) -> Failure | None:
         """The failure that a log line tells of. Most are fine, which a glance shows."""
@@ -72,7 +74,7 @@ class Contract:
         if verdict is None:
             failure = self.failure(text)
             if failure is None:
-                return _SUCCESS
+                return SUCCESS
             verdict = _verdict(failure)
             # A wait may be counted from now: that is not to be remembered.
             if len(text) <= _KNOWN_LENGTH and verdict["retry_after_s"] is None:
@@ -95,7 +97,7 @@ def answer(case: Mapping[str, Any]) -> dict[str, Any]:
 _KNOWN_LIMIT: Final = 1_024
 _KNOWN_LENGTH: Final = 512
 """Texts of which the verdict is remembered, of at most so many characters."""
-_SUCCESS: Final = {
+SUCCESS: Final[dict[str, Any]] = {
     "category": "success",
     "retry": "no",
     "effect": None,
@@ -109,7 +111,7 @@ _SUCCESS: Final = {
 
 def _verdict(failure: Failure | None) -> dict[str, Any]:
     if failure is None:
-        return _SUCCESS
+        return SUCCESS
     return {
         "category": failure.category.value,
         "retry": retry_verdict(failure),

@@ -24,10 +24,14 @@ from failwise.vocabulary.records import MAPPING
 
 FAILED_STATUS: Final = frozenset(
     {"error", "fail", "failed", "failure", "err", "false", "exception", "ng", "失败", "異常", "异常", "错误", "出错", "失敗", "エラー",
-     "실패", "오류", "fallido", "falla", "falha", "falhou", "erro", "fehler", "fehlgeschlagen", "ошибка", "неуспешно"}
+     "ko", "nok", "erreur", "échec", "echec", "errore", "fallito", "실패", "오류", "fallido", "falla", "falha", "falhou", "erro", "fehler", "fehlgeschlagen", "ошибка", "неуспешно"}
 )  # fmt: skip
 
 
+_CALL_FAILED: Final = frozenset(
+    {"error", "err", "exception", "错误", "出错", "erro", "erreur", "errore", "ko", "nok", "エラー", "오류"}
+)  # fmt: skip
+"""Of these no job that was read is in such a state: it is the call itself that failed."""
 _ERROR_CODES: Final = (
     "code", "Code", "error_code", "errorCode", "err_code", "errCode", "errcode", "error_no", "errno",
 )  # fmt: skip
@@ -44,6 +48,9 @@ def error_object(root: Body, status: int | None) -> Shape | None:
         error.get("details"),
     )
     code = first_text(error, _ERROR_CODES)
+    if message is None and "traceback" in error:  # what a cell of a notebook raised
+        message = first_text(error, ("value", "evalue"))
+        code = first_text(error, ("name", "ename"))
     kind = plain(error.get("type")) or plain(error.get("status"))
     name = "S1"
     if "jsonrpc" in root:
@@ -129,6 +136,8 @@ def errcode(root: Body, status: int | None) -> Shape | None:
         "ret",
         "errorCode",
         "ErrorCode",
+        "err_code",
+        "errCode",
     ):
         if name in root and not isinstance(root[name], (dict, list, Mapping)):
             if good_code(root[name]) and str(root[name]) != "1":
@@ -168,6 +177,8 @@ def code_and_message(root: Body, status: int | None) -> Shape | None:
         if value is None or isinstance(value, (dict, list, bool, Mapping)):
             continue
         code, message = plain(value), message_of(root)
+        if message is None and is_bad(status):
+            message = plain(root.get("error"))
         if name == "__type" and code:
             code = code.rpartition("#")[2].partition(":")[0]
             return Shape("S15", True, code, message)
@@ -188,16 +199,36 @@ def code_and_message(root: Body, status: int | None) -> Shape | None:
             or good_message(message)
             or (good_code(value) and "sub_code" not in root)
         ):
-            return None
+            odd = message is not None and not good_message(message) and code in _OTHER_SUCCESSES
+            return Shape("S6", None, code, message) if odd and only_echoes(root) else None
         numeric = isinstance(value, int | float) or (code or "").lstrip("-").isdigit()
         if not numeric and not empty(root.get("data")):
             return None
         if not only_envelope(root):
+            if own is not None and _without_answer(root):
+                return Shape("S6", True, code, message, status=own)
             if not only_echoes(root):
                 return None
             return Shape("S6", True if name in _RESULT_CODES else None, code, message, status=own)
         return Shape("S6", True if numeric or len(root) <= 6 else None, code, message, status=own)
     return None
+
+
+_OTHER_SUCCESSES: Final = frozenset(str(number) for number in (1, *range(201, 300)))
+"""Codes of successes, with which some services number their refusals too: the words decide."""
+_HELD: Final = ("data", "result", "Data", "Result")
+
+
+def _without_answer(root: Body) -> bool:
+    """Does an object say that it holds no answer, or say what went wrong, with nothing but scalars beside it?"""
+    told = (
+        any(name in root and empty(root[name]) for name in _HELD)
+        or bool(plain(root.get("error")))
+        or root.get("type") in ("error", "fail")
+    )
+    return told and not any(
+        isinstance(value, (list, *MAPPING)) and value for value in root.values()
+    )
 
 
 _ERROR_MESSAGES: Final = (
@@ -207,7 +238,7 @@ _ERROR_MESSAGES: Final = (
 
 def status_field(root: Body, status: int | None) -> Shape | None:
     """S8, S20: a status in the body says that it failed."""
-    for name in ("status", "Status", "s", "state", "result"):
+    for name in ("status", "Status", "s", "state", "result", "Result"):
         value = root.get(name)
         if value is None or isinstance(value, (dict, list, Mapping)):
             continue
@@ -216,7 +247,11 @@ def status_field(root: Body, status: int | None) -> Shape | None:
             root, ("infocode", "code", "errorType", "category", "error_code")
         ) or plain(value)
         if isinstance(value, str) and value.lower() in FAILED_STATUS:
-            if message is not None and not good_message(message) and only_envelope(root):
+            called = value.lower() in _CALL_FAILED
+            alone = only_envelope(root) or (
+                called and (only_echoes(root) or plain(root.get("error")) == message)
+            )
+            if message is not None and not good_message(message) and alone:
                 return Shape(
                     "S8",
                     True,
@@ -225,6 +260,13 @@ def status_field(root: Body, status: int | None) -> Shape | None:
                     status=as_status(root.get("code")),
                 )
             continue
+        if isinstance(value, str) and value.lower() in _MODERATED:
+            return Shape(
+                "S8",
+                True,
+                None,
+                f"the request was flagged by content moderation: {message or value}",
+            )
         if value is False and message is not None and only_envelope(root):
             return Shape("S8", True, first_text(root, CODE_NAMES), message)
         if (
@@ -242,6 +284,9 @@ def status_field(root: Body, status: int | None) -> Shape | None:
         if isinstance(value, str) and re.fullmatch(r"[A-Z][A-Z]+(_[A-Z]+)+", value):
             wrong = only_envelope(root) and not _empty_results_are_fine(value)
             return Shape("S8", True, value, message or value) if wrong else None
+        if isinstance(value, str) and _REFUSAL.fullmatch(value) and not good_message(message):
+            alone = message is not None and only_echoes({**root, "Result": None})
+            return Shape("S8", None, value, message) if alone else None
         own = as_status(value)
         if own is not None and message is not None and only_envelope(root):
             return Shape(
@@ -263,6 +308,11 @@ def status_field(root: Body, status: int | None) -> Shape | None:
         ):
             return Shape("S8", True, code, message)
     return None
+
+
+_MODERATED: Final = frozenset({"request moderated", "content moderated"})
+_REFUSAL: Final = re.compile(r"[A-Z]{2,6}\d{3,6}")
+"""A status that is a code of the service's own, as payment services have: the words decide."""
 
 
 def _empty_results_are_fine(value: str) -> bool:

@@ -1,6 +1,6 @@
 """`Finding`: what one rule says of the evidence, before one of them becomes the verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -71,6 +71,59 @@ class Finding:
         return FixBy.USER if self.category == Category.BUSINESS else FixBy.MODEL
 
 
-def strongest(findings: list[Finding]) -> Finding | None:
-    """The one that wins: the greatest strength, then the last place in the text."""
-    return max(findings, key=lambda finding: finding.order, default=None)
+class Said:
+    """Findings that are made as far as they are asked for: the strongest decides, and the others are
+    only told of."""
+
+    __slots__ = ()
+
+    def top(self, least: int, fits: "Fits | None" = None) -> list[Finding]:
+        """The strongest of those that fit: all that share the greatest strength, which is `least` or
+        more; none where there is no such one."""
+        raise NotImplementedError
+
+    def all(self) -> list[Finding]:
+        """All of them."""
+        raise NotImplementedError
+
+    def holds(self, finding: Finding) -> bool:
+        """Is it one of those that were made?"""
+        raise NotImplementedError
+
+
+Fits: TypeAlias = Callable[[Finding], bool]
+
+
+def strongest(findings: "Sequence[Finding | Said]", fits: Fits | None = None) -> Finding | None:
+    """The one that wins, of those that fit: the greatest strength, then the last place in the text."""
+    best: Finding | None = None
+    said = False
+    for one in findings:
+        if isinstance(one, Said):
+            said = True
+        elif (fits is None or fits(one)) and _wins(one, best):
+            best = one
+    if not said:
+        return best
+    least = 0 if best is None else best.strength
+    best = None
+    for one in findings:
+        for finding in one.top(least, fits) if isinstance(one, Said) else (one,):
+            if (fits is None or fits(finding)) and _wins(finding, best):
+                best = finding
+    return best
+
+
+def spoken(findings: "Sequence[Finding | Said]") -> list[Finding]:
+    """Each of them, in order."""
+    return [
+        finding for one in findings for finding in (one.all() if isinstance(one, Said) else (one,))
+    ]
+
+
+def _wins(finding: Finding, over: Finding | None) -> bool:
+    return (
+        over is None
+        or finding.strength > over.strength
+        or (finding.strength == over.strength and finding.position > over.position)
+    )

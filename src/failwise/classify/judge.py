@@ -35,6 +35,11 @@ class Judge:
         self._library = library
         self._own = own
 
+    @property
+    def edition(self) -> int:
+        """Another number as soon as the library has further profiles."""
+        return 0 if self._library is None else self._library.edition
+
     def judge(self, evidence: Evidence, *, profile: str | None, now: float) -> Judgement:
         """The judgement of this evidence; its `finding` is None for a success."""
         if evidence.tool_error is not None:
@@ -59,5 +64,5 @@ def overruled(case: Case, judgement: Judgement, own: "OwnRules") -> Judgement:
     best = own.verdict(words, judgement.finding)
     if best is None:
         return judgement
-    spoke = [*judgement.spoke, best]
-    return replace(judgement, finding=best, why="a rule of your own", spoke=spoke)
+    heard = [*judgement.heard, best]
+    return replace(judgement, finding=best, why="a rule of your own", heard=heard)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from failwise.classify.finding import Finding
 from failwise.evidence.facts import Evidence
+from failwise.profiles.document import Document
 from failwise.vocabulary.kinds import Category
 
 if TYPE_CHECKING:
-    from failwise.profiles.document import Document
     from failwise.profiles.library import Hit, Profiles
     from failwise.profiles.profile import Reading
 
@@ -19,6 +19,8 @@ _DRIVER: Final = 95
 _OWN_DRIVERS: Final = frozenset({"database", "protocol"})
 """Kinds of profiles whose exceptions come from a driver that speaks to nobody else."""
 _UNCONFIRMED_PENALTY: Final = 10
+_STRANGE_STATUS_PENALTY: Final = 20
+"""Another service may use the same word, and the status that stands in no row says it does."""
 _NUMBER: Final = re.compile(r"-?\d{1,6}")
 _AS: Final = {"security.blocked": "auth.human_check"}
 """`security` is about TLS here: a block by a firewall or a bot check is about who calls."""
@@ -77,6 +79,8 @@ class KnownProviders:
                 strength = _HINTED_NUMBER
             if not entry.confirmed:
                 strength -= _UNCONFIRMED_PENALTY
+            if hit.by in _WEAK_SIGNS and _strange(entry.http, self._document.status):
+                strength -= _STRANGE_STATUS_PENALTY
             enough = enough or strength >= _STRENGTH["body"]
             yield (
                 Finding(
@@ -99,21 +103,32 @@ class KnownProviders:
             )
 
 
+def _strange(documented: int | None, status: int | None) -> bool:
+    """Is the row for a refusal with another status than the one that came?"""
+    return (
+        documented is not None
+        and status is not None
+        and documented >= 400
+        and status >= 400
+        and documented != status
+    )
+
+
 def _class_names(evidence: Evidence) -> tuple[str, ...]:
     """The classes of the chain, and those they derive from: clients make classes on the spot."""
+    if not evidence.exceptions:
+        return ()
     names = [fact.name for fact in evidence.exceptions]
     names += [base for fact in evidence.exceptions[:4] for base in fact.bases[:4]]
     return tuple(dict.fromkeys(names))
 
 
-def _document(evidence: Evidence) -> "Document":
-    from failwise.profiles.document import Document
-
+def _document(evidence: Evidence) -> Document:
     exception = evidence.exception
-    wrapped = getattr(exception, "orig", None)  # SQLAlchemy's, around the driver's
-    if isinstance(wrapped, BaseException):
-        exception = wrapped
-
+    if exception is not None:
+        wrapped = getattr(exception, "orig", None)  # SQLAlchemy's, around the driver's
+        if isinstance(wrapped, BaseException):
+            exception = wrapped
     return Document(
         status=evidence.status,
         headers=evidence.headers,

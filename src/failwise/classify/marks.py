@@ -9,7 +9,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Any, Final
 
-from failwise.classify import batches, envelopes, names, shape, shapes
+from failwise.classify import batches, calls, envelopes, names, opened, shape, shapes
 from failwise.classify.rows import ROWS_LIMIT
 
 _LONGEST: Final = 64
@@ -30,6 +30,8 @@ _MARKED: Final = frozenset(
         *shapes.FIELDS,
         *envelopes.FIELDS,
         *batches.FIELDS,
+        *calls.FIELDS,
+        *opened.FIELDS,
         "jsonrpc",
         "isError",
         "is_error",
@@ -49,6 +51,8 @@ class Marks:
     def none_in(self, value: dict[Any, Any], depth: int = 0) -> bool:
         """Is there nothing in an object that could speak of a failure? False proves nothing."""
         known = self._data
+        if len(value) == 1 and calls.may_be_call(next(iter(value.values()))):
+            return False
         if known.issuperset(value):
             return True
         if depth > _DEPTH:
@@ -92,6 +96,10 @@ class Marks:
                 return False
         return True
 
+    def is_data(self, name: object) -> bool:
+        """Is it the name of a field that no shape and no profile asks for?"""
+        return name in self._data or self._is_data(name)
+
     def _is_data(self, name: object) -> bool:
         if name in self._marked:
             return False
@@ -102,6 +110,7 @@ class Marks:
         marked = (
             name in _MARKED
             or names.known(name) is not None
+            or name.endswith("_status")
             or batches.lists_failures(name)
             or _profiles_ask_for(name)
         )

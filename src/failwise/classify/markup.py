@@ -13,6 +13,12 @@ _ELEMENT: Final = re.compile(
 _XML_ERROR: Final = re.compile(
     r"<(?:\w{1,20}:)?(?:Error|ErrorResponse|Errors|Fault|error|OpenAPI_ServiceResponse)[\s>]"
 )
+_PIECE: Final = re.compile(
+    r"<(/?)(?:[\w-]{1,40}:)?([A-Za-z_][\w.-]{0,60})(?:\s[^<>]{0,500})?(/?)>|<!\[CDATA\[([^\]]{0,2000})\]\]>|([^<]{1,2000})"
+)
+_ELEMENTS: Final = 60
+_DEEP: Final = 6
+_PAGES: Final = frozenset({"html", "rss", "feed", "svg", "urlset", "sitemapindex"})
 LOOKED_AT: Final = 16_384
 
 
@@ -31,7 +37,10 @@ def xml_shape(text: str) -> Shape | None:
         message = found.get("err_code_des") or found.get("return_msg")
         return Shape("S16", True, found.get("err_code"), message)
     if not _XML_ERROR.search(text[:2_048]):
-        return None
+        from failwise.classify.shapes import recognise
+
+        body = xml_body(text)
+        return recognise(body, None) if body else None
     code = (
         found.get("Code") or found.get("code") or found.get("errorCode") or found.get("faultcode")
     )
@@ -46,6 +55,31 @@ def xml_shape(text: str) -> Shape | None:
     return Shape(
         "S15", True, code, message, request_id=found.get("RequestId") or found.get("RequestID")
     )
+
+
+def xml_body(text: str) -> dict[str, object] | None:
+    """What stands in the root of a small document, by the names of its elements, without attributes;
+    None for pages, for feeds, and for what is larger than an answer that says how it ended."""
+    levels: list[tuple[str, dict[str, object], list[str]]] = [("", {}, [])]
+    seen = 0
+    for closes, name, empty, quoted, plain in _PIECE.findall(text[:LOOKED_AT]):
+        if quoted or plain:
+            levels[-1][2].append(quoted or plain)
+        elif not closes:
+            seen += 1
+            if seen > _ELEMENTS or len(levels) > _DEEP or name.lower() in _PAGES:
+                return None
+            if empty:
+                levels[-1][1].setdefault(name, "")
+            else:
+                levels.append((name, {}, []))
+        elif len(levels) > 1 and levels[-1][0] == name:
+            _, inner, words = levels.pop()
+            levels[-1][1].setdefault(name, inner or "".join(words).strip())
+        else:
+            return None
+    root = next(iter(levels[0][1].values()), None)
+    return root if len(levels) == 1 and isinstance(root, dict) else None
 
 
 def stream_shape(text: str) -> Shape | None:

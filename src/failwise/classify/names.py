@@ -33,9 +33,17 @@ def renamed(root: Body) -> dict[str, Any] | None:
         if theirs is None:
             kept[name] = value
         elif empty(root.get(theirs)) and empty(changes.get(theirs)):
-            inner = renamed(value) if theirs == "error" and isinstance(value, MAPPING) else None
-            changes[theirs] = value if inner is None else inner
+            changes[theirs] = _within(theirs, value)
     return {**kept, **changes} if changes else None
+
+
+def _within(name: str, value: Any) -> Any:
+    """An error, or errors, have names of their own inside."""
+    if name == "error" and isinstance(value, MAPPING):
+        return renamed(value) or value
+    if name == "errors" and isinstance(value, list):
+        return [(renamed(one) or one) if isinstance(one, MAPPING) else one for one in value[:8]]
+    return value
 
 
 @functools.lru_cache(maxsize=4_096)

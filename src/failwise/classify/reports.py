@@ -22,6 +22,12 @@ _DONE_ZH: Final = re.compile(
 _FOUND_ZH: Final = re.compile(
     r"\s{0,8}(?:已|共|总共|一共)?(?:找到|查到|搜索到|检索到|匹配到|查询到|返回)(?:了)? ?\d{1,9} ?[个条项次份处行](?P<rest>[^\n]{0,80})"
 )
+_MADE: Final = re.compile(
+    r"\s{0,8}[✓✔✅☑]\ufe0f? {0,2}(?:created|updated|closed|reopened|merged|edited|added|opened|assigned|transferred|pinned|locked|commented on)"
+    r" (?:an? |the )?(?:draft )?(?:issue|pull request|pr|merge request|mr|ticket|bug|task|card|discussion|comment|alert|incident)\b[^\n]{0,160}",
+    re.IGNORECASE | re.ASCII,
+)
+"""What trackers' own tools say once it is done; a title follows, and a title may be of any failure."""
 _NOTHING: Final = re.compile(
     r"\s{0,8}(?:(?:并|暂|均)?(?:未|没有?|无))(?:发现|检测到|检查出|检查到|出现|发生|查到)?(?:任何)?(?:错误|异常|失败|问题|故障|超时)(?:的?(?:记录|项目?|任务|日志))?[。.!！]?\s{0,8}"
 )
@@ -47,6 +53,8 @@ def reports_work(text: str) -> bool:
     if len(text) > _LENGTH or "\n" in text.strip():
         return False
     if not text.isascii() and _NOTHING.fullmatch(text):
+        return True
+    if not text.isascii() and _MADE.fullmatch(text):
         return True
     done = _DONE.fullmatch(text)
     if done is not None:

@@ -80,25 +80,25 @@ def _error_of(row: Body) -> Body | None:
 def _in_place_of_answers(bad: list[Body], good: list[Body]) -> bool:
     """Every row has room for an answer and for an error, and holds one of the two."""
     for row in bad:
-        if _is_record(row) or _ANSWER_NAMES.isdisjoint(row):
+        if is_record(row) or _ANSWER_NAMES.isdisjoint(row):
             return False
         if not empty(row.get("error")) and any(not empty(row.get(name)) for name in _ANSWERS):
             return False
     return all(
-        not _is_record(row) and any(not empty(row.get(name)) for name in _ANSWERS) for row in good
+        not is_record(row) and any(not empty(row.get(name)) for name in _ANSWERS) for row in good
     )
 
 
 def _unlike_the_others(bad: list[Body], good: list[Body]) -> bool:
     """The failed rows say what they are about, as the others do, and hold nothing else but the error,
     for which the others have no column; an empty one is fine where there is none besides the name."""
-    if not good or any(_is_record(row) for row in good):
+    if not good or any(is_record(row) for row in good):
         return False
     if any("error" in row and len(row) > _NAME_AND_ERROR for row in good):
         return False
     names = good[0].keys()
     return all(
-        not _is_record(row)
+        not is_record(row)
         and all(
             name in _OF_ERRORS or (name in names and isinstance(value, str | int | float))
             for name, value in row.items()
@@ -107,7 +107,7 @@ def _unlike_the_others(bad: list[Body], good: list[Body]) -> bool:
     )
 
 
-def _is_record(row: Body) -> bool:
+def is_record(row: Body) -> bool:
     return not _OF_RECORDS.isdisjoint(row) or any(str(name).endswith(("_at", "At")) for name in row)
 
 

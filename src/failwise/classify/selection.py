@@ -1,8 +1,9 @@
 """Several findings → one: the status sets the frame, codes and texts split it, waits tell rate from quota."""
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from failwise.classify.finding import PHRASE, TOKEN, Finding, strongest
+from failwise.classify.finding import PHRASE, TOKEN, Finding, Said, strongest
 from failwise.classify.tables import StatusRow, status_rows
 from failwise.evidence.facts import Evidence
 from failwise.vocabulary.kinds import Effect, FixBy
@@ -11,6 +12,9 @@ _HOUR: Final = 3_600
 _BUSY: Final = 45
 """That it is busy says little alone, and enough beside a status that says nothing of its own."""
 _STATUS_STRENGTH: Final = 60
+_ALONE: Final = "the status alone"
+_ANY_REFUSAL: Final = frozenset({400, 409, 422})
+"""Statuses under which services say no for any reason: the words beside them say which."""
 
 
 def status_row(status: int) -> StatusRow:
@@ -46,29 +50,27 @@ def _throttled(evidence: Evidence) -> bool:
 
 
 def split(
-    evidence: Evidence, status: int, findings: list[Finding], *, detailed: bool
+    evidence: Evidence, status: int, findings: Sequence[Finding | Said], *, detailed: bool
 ) -> tuple[Finding, str]:
     """The verdict of an answer with this status, and why: what may split it, else itself."""
     default = status_finding(evidence, status, detailed=detailed)
     row = status_row(status)
     if default.code != row.code and default.category != "invalid_request":
         return default, "a header of the answer says so"
-    eligible = [
-        finding
-        for finding in findings
-        if (
+
+    def may_split(finding: Finding) -> bool:
+        return (
             row.may_be(finding.code)
             and finding.strength >= (_BUSY if finding.code == "server.overloaded" else PHRASE)
-        )
-        or (
+        ) or (
             finding.strength >= TOKEN
             and finding.family != "shape"
             and _may_overrule(finding, status)
         )
-    ]
-    best = strongest(eligible)
+
+    best = strongest(findings, may_split)
     if best is None or (not detailed and best.code == row.code and best.strength < TOKEN):
-        return default, "the status alone"
+        return default, _ALONE
     if status == 429 and best.category == "business" and _short_wait(evidence):
         told = Finding("status.429.wait", "rate_limit.requests", row.effect, TOKEN, "status")
         return told, "a quota with a short wait is a rate"
@@ -79,9 +81,25 @@ def split(
     return best, f"splits status {status}"
 
 
+def refined(status: int, why: str, findings: Callable[[], list[Finding]]) -> Finding | None:
+    """What makes a bare refusal more precise: the best of `findings`, asked for only where the status
+    decided alone and stands for any refusal."""
+    if why != _ALONE or status not in _ANY_REFUSAL:
+        return None
+    row = status_row(status)
+    eligible = [finding for finding in findings() if row.may_be(finding.code)]
+    best = strongest(eligible)
+    if best is not None and best.effect is Effect.UNKNOWN:
+        best.effect = row.effect
+    return best
+
+
 def _may_overrule(finding: Finding, status: int) -> bool:
-    """Network and trust tokens tell of a hop behind the one that answered: gateways pass them on."""
-    return status >= 500 and finding.category in ("network", "security", "rate_limit")
+    """Network and trust tokens tell of a hop behind the one that answered: gateways pass them on. A
+    credential that is refused is what many services answer 500 for, and no repeat cures it."""
+    return (status >= 500 and finding.category in ("network", "security", "rate_limit")) or (
+        status == 500 and finding.category == "auth"
+    )
 
 
 def _short_wait(evidence: Evidence) -> bool:

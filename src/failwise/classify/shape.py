@@ -33,15 +33,15 @@ _ENVELOPE: Final = frozenset(
      "logid", "rid", "hostid", "documentation_url", "doc_url", "help", "link", "links", "retcode",
      "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "parameters", "s", "v", "p", "d",
      "meta", "version", "method", "instance", "charge", "count", "took", "id", "jsonrpc", "localizedmessage",
-     "retry_after", "field", "param", "fields", "cause", "stack", "exception", "messages", "warnings",
-     "errortype", "subcode", "policyname", "category", "correlationid", "output", "response", "body"}
+     "retry_after", "hint", "field", "param", "fields", "cause", "stack", "exception", "messages", "warnings",
+     "errortype", "subcode", "policyname", "refusalreason", "refusalreasoncode", "errorlink", "errorcauses", "ratelimit", "extensions", "category", "correlationid", "output", "response", "body"}
 )  # fmt: skip
 
 
 MESSAGE_NAMES: Final = (
     "message", "msg", "errmsg", "error_description", "error_message", "error_msg", "errorMessage", "errorMsg",
     "err_msg", "errMsg", "errMessage", "err_message", "errorDesc", "errDesc", "ErrorDescription", "errorDescription", "ErrorMessage", "Message", "Msg", "description", "detail", "info", "reason", "title", "text", "localizedMessage",
-    "sub_msg", "status_msg", "retmsg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "return_msg", "resultMessage", "retMsg", "v", "errors",
+    "error_display", "error_text", "errorText", "userMessage", "user_message", "displayMessage", "display_message", "sub_msg", "status_msg", "retmsg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "return_msg", "resultMessage", "retMsg", "v", "errors", "errorSummary", "refusalReason", "failureReason", "failure_reason", "declineReason", "decline_reason", "failureMessage", "failure_message",
 )  # fmt: skip
 
 
@@ -94,7 +94,8 @@ def parsed(text: str) -> Any:
     except (ValueError, RecursionError):
         from failwise.evidence.literals import find_objects
 
-        return next((found.value for found in find_objects(text, 1)), None)
+        blank = len(text) - len(text.lstrip())
+        return next((found.value for found in find_objects(text, 1) if found.start == blank), None)
 
 
 def plain(value: Any) -> str | None:
@@ -106,6 +107,15 @@ def plain(value: Any) -> str | None:
     if isinstance(value, int | float):
         return str(value)[:40]
     return None
+
+
+_MESSAGE_RANKS: Final = {name: rank for rank, name in enumerate(MESSAGE_NAMES)}
+
+
+def first_message(root: Body) -> str | None:
+    """The first of `MESSAGE_NAMES` under which a text stands: few fields are there, and many are asked for."""
+    ranks = sorted([_MESSAGE_RANKS[name] for name in root if name in _MESSAGE_RANKS])
+    return first_text(root, tuple([MESSAGE_NAMES[rank] for rank in ranks])) if ranks else None
 
 
 def first_text(root: Body, names: tuple[str, ...]) -> str | None:
@@ -129,17 +139,19 @@ def _issue(details: object) -> str | None:
 
 def message_of(root: Body) -> str | None:
     """The message; where a general and a special one are told, both."""
-    found = first_text(root, MESSAGE_NAMES)
+    found = first_message(root)
     if found is not None:
         special = first_text(root, _SPECIAL_MESSAGES) or _issue(root.get("details"))
         if special is None or special in found:
             return found
         return special if found in special else f"{found}: {special}"
-    for name in ("errors", "detail", "details", "messages"):
+    for name in ("errors", "detail", "details", "messages", "error_messages", "errorMessages"):
         items = root.get(name)
+        if name == "detail" and isinstance(items, MAPPING):
+            return first_text(items, MESSAGE_NAMES) or plain(items.get("error"))
         if isinstance(items, list) and items:
             item = items[0]
-            return first_text(item, MESSAGE_NAMES) if isinstance(item, MAPPING) else plain(item)
+            return first_message(item) if isinstance(item, MAPPING) else plain(item)
     return None
 
 
@@ -155,7 +167,7 @@ def good_code(value: Any) -> bool:
     if isinstance(value, int | float):
         return str(value) in _SUCCESS_CODES or 200 <= value < 300
     return isinstance(value, str) and (
-        (value.isdigit() and 200 <= int(value[:9]) < 300)
+        (value.isdecimal() and 200 <= int(value[:9]) < 300)
         or _ZEROS.fullmatch(value.lower()) is not None
     )
 
@@ -175,12 +187,12 @@ def is_bad(status: int | None) -> bool:
 def as_status(value: Any) -> int | None:
     """A number of a body that is an HTTP status by its range."""
     text = plain(value) or ""
-    number = int(text.lstrip("-")) if text.lstrip("-").isdigit() and len(text) <= 4 else 0
+    number = int(text.lstrip("-")) if text.lstrip("-").isdecimal() and len(text) <= 4 else 0
     return number if 400 <= number <= 599 else None
 
 
 _ECHO: Final = re.compile(
-    r".{0,30}(id|no|sn|num|number|seq|serial|time|timestamp|date|sign|signature|nonce|version|uuid|channel)",
+    r".{0,30}(id|no|sn|num|number|seq|serial|time|timestamp|date|sign|signature|nonce|version|uuid|channel|reference|ref)",
     re.IGNORECASE,
 )
 

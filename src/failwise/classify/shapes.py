@@ -1,6 +1,6 @@
 """Recurring shapes of error bodies, recognised without a profile.
 
-The numbers are those of the shape list (S1 to S23). A shape says where code, message and parameter
+The numbers are those of the shape list (S1 to S24). A shape says where code, message and parameter
 stand, and whether it is a failure by itself: under a 2xx only what has two marks is one, since
 `error: null`, ``errcode 0`` and data that is *about* errors are successes.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from failwise.classify.batches import batch, errors_list, list_shape
+from failwise.classify.calls import call_record
 from failwise.classify.envelopes import (
     code_and_message,
     errcode,
@@ -25,6 +26,7 @@ from failwise.classify.shape import (
     as_status,
     empty,
     first_text,
+    good_code,
     good_message,
     has_answer,
     is_bad,
@@ -55,7 +57,7 @@ _DEPTH: Final = 4
 
 def recognise(body: Any, status: int | None) -> Shape | None:
     """The first shape that fits, wrappers taken off; None where the body says nothing of failing."""
-    root = unwrap(body)
+    root = given = unwrap(body)
     if not isinstance(root, MAPPING):
         return list_shape(root, status)
     found = _shape_of(root, status)
@@ -64,7 +66,24 @@ def recognise(body: Any, status: int | None) -> Shape | None:
         if named is not None:
             root = named
             found = _shape_of(root, status) or found
-    return found or _carried(root, status)
+    if found is not None and found.failed and found.message is None:
+        found.message = _message_within(root)
+    return (
+        found or _carried(root, status) or (_carried(given, status) if root is not given else None)
+    )
+
+
+def _message_within(root: Body) -> str | None:
+    """What a head, or the data, says where the root only says that it failed."""
+    for name in (*_HEADS, *_CARRIERS):
+        inner = root.get(name)
+        if not isinstance(inner, MAPPING):
+            continue
+        error = inner.get("error")
+        inner = error if isinstance(error, MAPPING) else inner
+        if told := message_of(renamed(inner) or inner):
+            return told
+    return None
 
 
 def _shape_of(root: Body, status: int | None) -> Shape | None:
@@ -80,7 +99,7 @@ def _shape_of(root: Body, status: int | None) -> Shape | None:
 _OUTCOMES: Final = frozenset({"S4", "S5", "S6", "S7"})
 _CARRIERS: Final = ("data", "result", "response", "body", "Data", "Result")
 _HEADS: Final = (
-    "header", "head", "Header", "Head", "meta", "status", "responseStatus", "responseHeader", "error_info", "errorInfo",
+    "header", "head", "Header", "Head", "meta", "status", "responseStatus", "responseHeader", "status_info", "statusInfo", "error_info", "errorInfo",
 )  # fmt: skip
 
 
@@ -93,6 +112,10 @@ def _carried(root: Body, status: int | None) -> Shape | None:
             found = _ended(inner, sure=False)
             if found is not None:
                 return found
+            found = _numbered(root, name, inner)
+            if found is not None:
+                return found
+    own = as_status(root.get("status")) or as_status(root.get("code"))
     for name in _CARRIERS:
         held = root.get(name)
         if not held:
@@ -105,13 +128,26 @@ def _carried(root: Body, status: int | None) -> Shape | None:
             inner, names = held, _EXPLICIT
         if (
             isinstance(inner, MAPPING)
-            and only_echoes(inner)
             and only_echoes({**root, name: None, "extra": None})
+            and (own is not None or only_echoes(inner))
         ):
-            found = _ended(inner, names)
+            found = _ended(inner, names) if only_echoes(inner) else None
             if found is not None:
                 return found
+            told = message_of(renamed(inner) or inner) if own is not None else None
+            if told is not None:
+                return Shape("S8", True, str(own), told, status=own)
     return None
+
+
+def _numbered(root: Body, name: str, head: Body) -> Shape | None:
+    """S6: the number stands at the root, and what it means in the head beside it."""
+    number, told = root.get("status", root.get("code")), message_of(renamed(head) or head)
+    if not isinstance(number, int) or isinstance(number, bool) or told is None:
+        return None
+    if good_code(number) or good_message(told) or not only_echoes({**root, name: None}):
+        return None
+    return Shape("S6", True, str(number), told, status=as_status(number))
 
 
 _EXPLICIT: Final = frozenset({"S5"})
@@ -153,6 +189,17 @@ def _coded_texts(root: Body, status: int | None) -> Shape | None:
     )
 
 
+_CALLED: Final = re.compile(r"\w{2,40}(?:[.:]\w{1,40}){0,3}:fail(?![a-z])", re.ASCII)
+
+
+def _called(root: Body, status: int | None) -> Shape | None:
+    """S5, as mini programs have it: ``errMsg`` is ``request:fail timeout``; it is ``request:ok`` else."""
+    told = root.get("errMsg")
+    if isinstance(told, str) and _CALLED.match(told):
+        return Shape("S5", True, first_text(root, ("errCode", "errno")), told[:2_000])
+    return None
+
+
 def unwrap(body: Any, depth: int = 0) -> Any:
     """S14: the known wrappers off: one key, a one-element list, text that is JSON itself."""
     if depth >= _DEPTH:
@@ -168,10 +215,16 @@ def unwrap(body: Any, depth: int = 0) -> Any:
     for name in () if _WRAPPER_NAMES.isdisjoint(body) else _WRAPPERS:
         inner = body.get(name)
         if isinstance(inner, MAPPING):
-            error = inner.get("Error")
+            error = inner.get("Error", inner.get("error"))
+            if isinstance(error, list) and error:
+                error = error[0]
             return error if isinstance(error, MAPPING) else unwrap(inner, depth + 1)
+    if len(body) == 1 and isinstance(body.get("json"), MAPPING):
+        return unwrap(body["json"], depth + 1)
     for name, inner in body.items():
-        if isinstance(name, str) and name.endswith("_response") and isinstance(inner, MAPPING):
+        if not isinstance(name, str) or not isinstance(inner, MAPPING):
+            continue
+        if name.endswith("_response") or (len(body) == 1 and name.lower().endswith("response")):
             return unwrap(inner, depth + 1)
     if len(body) == 2 and "error" in body and body.get("response"):
         inner = parsed(body["response"]) if isinstance(body["response"], str) else body["response"]
@@ -255,7 +308,7 @@ def _kubernetes(root: Body, status: int | None) -> Shape | None:
 
 def _pay_levels(root: Body, status: int | None) -> Shape | None:
     """S16: two levels, of which either may fail."""
-    if "return_code" in root:
+    if "return_code" in root and _STREAMS.isdisjoint(root):
         levels = (root.get("return_code"), root.get("result_code", "SUCCESS"))
         if any(str(level) != "SUCCESS" for level in levels):
             return Shape(
@@ -267,6 +320,57 @@ def _pay_levels(root: Body, status: int | None) -> Shape | None:
     return None
 
 
+_STREAMS: Final = frozenset({"stdout", "stderr"})
+"""Beside these a `return_code` is a program's own."""
+
+
+def _holds(value: Any) -> bool:
+    return isinstance(value, (list, *MAPPING)) and bool(value)
+
+
+def _named_error(root: Body, status: int | None) -> Shape | None:
+    """S7: the object calls itself an error (``"object": "error"``), and says which; or it is the
+    exception of a function in a cloud (``errorType``, ``errorMessage`` and a trace)."""
+    message = message_of(root)
+    held = root.get("content")
+    if isinstance(held, MAPPING) and "error_code" in held and _is_result(root.get("type")):
+        code = plain(held["error_code"])
+        return Shape("S7", True, code, message_of(held) or f"service {code}")
+    if message is not None and root.keys() <= _FUNCTION_FAILED and "errorType" in root:
+        return Shape("S7", True, plain(root["errorType"]), message)
+    if message is None or root.get("object") != "error":
+        return None
+    own = as_status(root.get("status")) or as_status(root.get("code"))
+    return Shape("S7", True, first_text(root, ("code", "error_code")), message, status=own)
+
+
+def _is_result(kind: Any) -> bool:
+    """The result of a tool that a model's server runs, by its type."""
+    return isinstance(kind, str) and kind.endswith("_tool_result")
+
+
+_MODEL_OBJECTS: Final = frozenset({"response", "thread.run"})
+_NOT_ENDED: Final = frozenset({"failed", "incomplete", "expired"})
+
+
+def _model_ended(root: Body, status: int | None) -> Shape | None:
+    """S7: a model's response, or its run, that came to no good end: why stands in `last_error`,
+    `error` or `incomplete_details`."""
+    kind, state = root.get("object"), root.get("status")
+    if not isinstance(kind, str) or kind not in _MODEL_OBJECTS or state not in _NOT_ENDED:
+        return None
+    why = root.get("last_error") or root.get("error") or root.get("incomplete_details")
+    if not isinstance(why, MAPPING):
+        return None
+    message = message_of(why)
+    if state == "incomplete" and message is not None:
+        message = f"the output is incomplete due to {message}"
+    return Shape("S7", True, first_text(why, ("code",)), message)
+
+
+_FUNCTION_FAILED: Final = frozenset(
+    {"errorMessage", "errorType", "stackTrace", "trace", "requestId", "cause"}
+)
 _ERROR_TEXTS: Final = ("error", "Error", "Error Message", "errorMessage", "sandbox_error")
 
 
@@ -293,31 +397,42 @@ def _error_text(root: Body, status: int | None) -> Shape | None:
         beside = {
             name: value
             for name, value in root.items()
-            if name not in _ERROR_TEXTS and name != "exit_code"
+            if name not in _ERROR_TEXTS and name != "exit_code" and not _is_machine_word(value)
         }
+        told = as_status(root.get("code"))
+        scalars = told is not None and not any(map(_holds, beside.values()))
         if (
-            only_envelope(beside)
+            (only_envelope(beside) or scalars)
             and empty(root.get("data"))
             and empty(root.get("response"))
             and empty(root.get("result"))
         ):
-            return Shape(
-                "S13",
-                True,
-                first_text(root, ("code", "type")),
-                text if own is None else (message_of(root) or text),
-                status=own,
-            )
+            numbered = own is not None or text.lstrip("-").isdecimal()
+            message = message_of(root) if numbered else None
+            code = first_text(root, ("code", "type"))
+            if own is None and message:
+                code = code or text
+            return Shape("S13", True, code, message or text, status=own or told)
     flags = [
         name for name, value in root.items() if value is False and str(name).endswith("_status")
     ]
     if flags and only_envelope(root):
         return Shape("S7", True, None, message_of(root) or f"{flags[0]}: false")
     code = root.get("exit_code", root.get("returncode", root.get("exitCode")))
+    if code is None and not _STREAMS.isdisjoint(root):
+        code = root.get("return_code")
     if isinstance(code, int) and not isinstance(code, bool) and code != 0:
         output = first_text(root, ("stderr", "sandbox_error", "error", "output", "stdout"))
         return Shape("S13", True, f"exit {code}", output or f"exit code {code}")
     return None
+
+
+_MACHINE_WORD: Final = re.compile(r"[A-Z][A-Z0-9]{1,30}(?:_[A-Z0-9]{1,30}){1,8}")
+
+
+def _is_machine_word(value: Any) -> bool:
+    """Is it a code by its form (``NO_MORE_CREDITS``), whatever its name?"""
+    return isinstance(value, str) and _MACHINE_WORD.fullmatch(value) is not None
 
 
 def _message_alone(root: Body, status: int | None) -> Shape | None:
@@ -361,16 +476,31 @@ _SHAPES: Final[tuple[Callable[[Body, int | None], Shape | None], ...]] = (
     _oauth,
     not_ok,
     error_object,
+    _named_error,
+    _model_ended,
     errors_list,
     _coded_texts,
-    errcode,
+    _called,
     _pay_levels,
+    errcode,
     status_field,
     code_and_message,
     _error_text,
+    call_record,
     _message_alone,
 )
 
 
-FIELDS: Final = frozenset((*_WRAPPERS, *_HEADS, *_CARRIERS, *_ENDS, *_ERROR_TEXTS))
+FIELDS: Final = frozenset(
+    (
+        *_WRAPPERS,
+        *_HEADS,
+        *_CARRIERS,
+        *_ENDS,
+        *_ERROR_TEXTS,
+        "json",
+        "last_error",
+        "incomplete_details",
+    )
+)
 """Fields of the root, beside `KNOWN_NAMES`, that one of these shapes asks for."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from failwise.classify.finding import Finding
+from failwise.classify.finding import PHRASE, Finding
 from failwise.classify.tables import KindRow, kind_rows, number_rows
 from failwise.evidence.facts import Evidence, ExceptionFact
 from failwise.vocabulary.kinds import Effect
@@ -13,6 +13,9 @@ _SENT: Final = frozenset({"write", "read", "body"})
 _VAGUE_PENALTY: Final = 20
 _CODES: Final = (("code", "jsonrpc", 84), ("close_code", "close", 88))
 """Attributes that hold a machine code: their table in kinds.toml, and the strength of its rows."""
+_CODED: Final = frozenset({"verify_code", "sqlstate", "grpc_status", "code", "close_code"})
+_ANY_FAILURE: Final = frozenset({"-32603", "-32000"})
+"""Numbers that tool servers give to whatever failed behind them: the words beside them know better."""
 _PASSING_DNS: Final = frozenset({"EAI_AGAIN", "ETIMEDOUT"})
 _LASTING_DNS: Final = frozenset(
     {"EAI_NONAME", "EAI_NODATA", "EAI_FAIL", "ENOTFOUND", "EHOSTNOTFOUND"}
@@ -21,14 +24,17 @@ _LASTING_DNS: Final = frozenset(
 
 def exception_findings(evidence: Evidence) -> list[Finding]:
     """What the exceptions of a chain say, one finding for each that is known."""
-    return [
-        finding
-        for depth, fact in enumerate(evidence.exceptions)
-        for finding in _of_fact(fact, depth, evidence)
-    ]
+    findings: list[Finding] = []
+    for depth, fact in enumerate(evidence.exceptions):
+        if not _CODED.isdisjoint(fact.attributes):
+            findings += _of_codes(fact, depth, evidence)
+        kind = kind_rows().get(fact.kind) if fact.kind else None
+        if kind is not None:
+            findings.append(_of_kind(fact, kind, depth, evidence))
+    return findings
 
 
-def _of_fact(fact: ExceptionFact, depth: int, evidence: Evidence) -> Iterator[Finding]:
+def _of_codes(fact: ExceptionFact, depth: int, evidence: Evidence) -> Iterator[Finding]:
     attributes = fact.attributes
     verify = attributes.get("verify_code")
     row = number_rows("verify").get(str(verify)) if verify is not None else None
@@ -57,13 +63,11 @@ def _of_fact(fact: ExceptionFact, depth: int, evidence: Evidence) -> Iterator[Fi
         number = attributes.get(name)
         row = number_rows(table).get(str(number)) if number is not None else None
         if row is not None and (name != "code" or fact.kind == "jsonrpc"):
+            sure = strength if str(number) not in _ANY_FAILURE else PHRASE - 1
             yield Finding(
-                f"exception.{table}.{number}", row.code, row.effect, strength, "structure",
+                f"exception.{table}.{number}", row.code, row.effect, sure, "structure",
                 provider_code=str(number), position=depth,
             )  # fmt: skip
-    kind = kind_rows().get(fact.kind) if fact.kind else None
-    if kind is not None:
-        yield _of_kind(fact, kind, depth, evidence)
 
 
 def _issuer_code(code: str, evidence: Evidence) -> str:

@@ -21,11 +21,20 @@ TEXT_FILES: Final = (
     "business",
     "tool",
     "chinese",
+    "chinese_services",
     "languages",
     "services",
+    "french_italian",
+    "localised",
     "answers",
     "commands",
     "drivers",
+    "databases",
+    "brokers",
+    "operations",
+    "agents",
+    "replies",
+    "callers",
 )
 
 _WORD_START: Final = r"(?<![a-z0-9_])"
@@ -36,15 +45,15 @@ _WORD_END: Final = r"(?![a-z0-9_])"
 class TextRule:
     """One phrase that means a failure.
 
-    One of `need` (lower-case literals) must occur before `pattern` is tried; without a pattern the
-    literal is enough. `example` must match, `counter` must not. `origin`: where its words come
+    One of `need` (lower-case literals) must occur before `pattern` is tried, of which `source` is the
+    text; without a pattern the literal is enough. `example` must match, `counter` must not. `origin`: where its words come
     from.
     """
 
     id: str
     strength: int
     need: tuple[str, ...]
-    pattern: re.Pattern[str] | None
+    source: str | None
     code: str
     effect: Effect
     transient: bool | None
@@ -52,6 +61,14 @@ class TextRule:
     example: str
     counter: str
     origin: str
+
+    @property
+    def pattern(self) -> re.Pattern[str] | None:
+        """What is looked for in the text, in lower case."""
+        return None if self.source is None else re.compile(self.source, FLAGS)
+
+
+FLAGS: Final = re.MULTILINE
 
 
 @record
@@ -91,9 +108,15 @@ def read_toml(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def parse_rules(
-    text: str, rows: list[dict[str, Any]], file: str, origin: str = "a user's own"
+    text: str,
+    rows: list[dict[str, Any]],
+    file: str,
+    origin: str = "a user's own",
+    *,
+    tried: bool = False,
 ) -> list[TextRule]:
-    """Check and compile text rules; `origin` is that of those that name none.
+    """Check text rules; `origin` is that of those that name none. `tried`: their patterns are known to
+    be sound, and not compiled to see whether they are.
 
     Raises `ConfigurationError` naming the line of a wrong one.
     """
@@ -102,6 +125,8 @@ def parse_rules(
     for row in rows:
         try:
             rule = _text_rule({"origin": origin, **row})
+            if not tried and rule.source is not None:
+                re.compile(rule.source, FLAGS)
             if rule.id in seen:
                 raise ValueError("this id stands twice; ids are unique")
         except (KeyError, TypeError, ValueError, re.error) as error:
@@ -125,13 +150,11 @@ def _text_rule(row: Mapping[str, Any]) -> TextRule:
         raise ValueError(f"strength {strength} is not between 1 and 100")
     transient, fix_by = row.get("transient"), row.get("fix_by")
     pattern = row.get("pattern")
-    if pattern is not None:
-        pattern = re.compile(spelled(pattern), re.MULTILINE)
     return TextRule(
         row["id"],
         strength,
         need,
-        pattern,
+        None if pattern is None else spelled(pattern),
         _known_code(row["code"]),
         Effect(row["effect"]),
         transient,
@@ -164,7 +187,7 @@ def text_rules() -> tuple[TextRule, ...]:
     rules: list[TextRule] = []
     for name in TEXT_FILES:
         text, data = read_toml(f"{name}.toml")
-        rules.extend(parse_rules(text, data["rules"], f"{name}.toml", data["origin"]))
+        rules.extend(parse_rules(text, data["rules"], f"{name}.toml", data["origin"], tried=True))
     return tuple(rules)
 
 
@@ -192,7 +215,7 @@ def _causes() -> Mapping[str, Mapping[str, tuple[str, ...]]]:
 def stem_rules() -> tuple[TextRule, ...]:
     """The rules of the last resort: asked only where it is certain that something failed."""
     text, data = read_toml("stems.toml")
-    return tuple(parse_rules(text, data["rules"], "stems.toml", data["origin"]))
+    return tuple(parse_rules(text, data["rules"], "stems.toml", data["origin"], tried=True))
 
 
 @functools.cache

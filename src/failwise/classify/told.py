@@ -4,11 +4,11 @@ from typing import Final
 
 from failwise.classify import texts
 from failwise.classify.case import Case, Judgement
-from failwise.classify.finding import PHRASE, Finding, strongest
+from failwise.classify.finding import PHRASE, Finding, Said, strongest
 from failwise.classify.reports import reports_work
-from failwise.classify.selection import split
+from failwise.classify.selection import refined, split
 from failwise.classify.structure import exception_findings
-from failwise.classify.text import stems
+from failwise.classify.text import finer, stems
 from failwise.classify.verdicts import shape_finding, unclassified
 from failwise.vocabulary.kinds import Effect
 
@@ -27,7 +27,7 @@ def judge_exception(case: Case) -> Judgement:
     if evidence.status is not None and evidence.status >= 400:
         return case.failed_answer(evidence.status, structure)
     case.read_shape(evidence.status)
-    candidates = [*structure, *case.text_findings(case.words()), *case.rows()]
+    candidates: list[Finding | Said] = [*structure, *case.said(case.words()), *case.rows()]
     case.spoke += candidates[len(structure) :]
     winner = strongest(candidates)
     if best is not None and winner is not None and winner.code == best.code:
@@ -41,21 +41,16 @@ def _precise(case: Case, best: Finding) -> Finding:
     """Texts may make a verdict of the structure more precise, within its category."""
     if best.strength >= 92:
         return best
-    same = [
-        finding
-        for finding in case.text_findings(case.words())
-        if finding.category == best.category
-        and finding.code != best.code
-        and finding.strength > best.strength
-    ]
+    found = finer(case.words(), best.category, best.strength)
+    same = [finding for finding in found if finding.code != best.code]
     case.spoke += same
-    finer = strongest(same)
-    if finer is None:
+    winner = strongest(same)
+    if winner is None:
         return best
-    finer.family = "structure"
+    winner.family = "structure"
     if best.effect is Effect.NOT_SENT:
-        finer.effect = Effect.NOT_SENT
-    return finer
+        winner.effect = Effect.NOT_SENT
+    return winner
 
 
 def judge_text(case: Case, *, certain: bool = False) -> Judgement:
@@ -71,12 +66,14 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
     case.read_shape(evidence.status if evidence.status and evidence.status >= 400 else None)
     structure = exception_findings(evidence)
     words = case.words() if certain else texts.without_denials(case.words())
-    findings = [*structure, *case.text_findings(words), *case.rows()]
+    findings: list[Finding | Said] = [*structure, *case.said(words), *case.rows()]
     case.spoke += findings
     best = strongest(findings)
     if best is not None and best.effect is Effect.REJECTED and evidence.phase == "config":
         best.effect = Effect.NOT_SENT  # nobody was asked: the client itself refused
-    status = evidence.status or (case.shape.status if case.shape and case.shape.failed else None)
+    shape = case.shape
+    said = shape is not None and (shape.failed or evidence.exceptions)
+    status = evidence.status or (shape.status if shape is not None and said else None)
     if status is not None and status >= 400:
         if (
             best is not None
@@ -86,6 +83,9 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         ):
             return case.over(best, "the cause stands in the text")
         winner, why = split(evidence, status, findings, detailed=case.detailed())
+        finer = refined(status, why, lambda: stems(words))
+        if finer is not None:
+            return case.over(finer, "what the text of a refusal is about")
         return case.over(winner, why)
     if best is not None and best.code != "unknown.unclassified":
         return case.over(best, "the strongest rule")
@@ -102,6 +102,7 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         certain
         or (best is not None and not text.isascii())
         or texts.speaks_of_trouble(texts.without_denials(text))
+        or texts.announces_failure(words)
         or structure
         or evidence.exceptions
     ):

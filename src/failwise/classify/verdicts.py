@@ -25,6 +25,7 @@ _BARE: Final = re.compile(
     re.IGNORECASE,
 )
 """Titles that pages of servers have in place of what was asked for, under a 200 too; nothing else stands in them."""
+_ERROR_TITLE: Final = re.compile(r"(?:an )?errors?(?: page)?|出错了|错误", re.IGNORECASE)
 _LOGIN: Final = re.compile(
     r"(?<![a-z])(?:log-?in|sign-?in|sso|oauth2?|saml|cas)(?![a-z])", re.IGNORECASE
 )
@@ -72,6 +73,13 @@ def page_findings(evidence: Evidence) -> list[Finding]:
     if not found and evidence.title and _BARE.fullmatch(evidence.title.strip()):
         best = strongest(match(evidence.title))
         found = [best] if best is not None and best.strength >= _PLAIN else []
+    if (
+        not found
+        and _ERROR_TITLE.fullmatch((evidence.title or "").strip())
+        and len(text) < PAGE_TEXT
+    ):
+        best = strongest(match(bare(text)))
+        found = [best] if best is not None and best.strength >= _CLEAR else []
     if not found and evidence.source == "response":
         found = _unasked(evidence)
     for finding in found:

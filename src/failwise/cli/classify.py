@@ -1,17 +1,17 @@
 """``failwise classify``: a log line or a pasted error, taken apart and judged."""
 
 import argparse
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from failwise.cli import verdict
 from failwise.cli.inputs import answer_lines, lines, opened, read_text
 from failwise.cli.terminal import (
     add_common,
     clean,
     console,
     facts,
+    json_line,
+    json_text,
     language,
     named,
     print_json,
@@ -65,11 +65,20 @@ def main(arguments: argparse.Namespace) -> int:
     return 1 if found and arguments.exit_code else 0
 
 
-def answering(rules: list[str] | None = None) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The contract of ``--jsonl``: a case in, its verdict out. Raises `UsageError` for another kind,
-    and `ConfigurationError` for a file of rules that is wrong."""
-    judge = _contract(rules).answer
-    return functools.partial(_answer, judge)
+def answering(rules: list[str] | None = None) -> Callable[[Mapping[str, Any]], str]:
+    """The contract of ``--jsonl``: a case in, its verdict out, as a line of JSON. Raises `UsageError`
+    for another kind, and `ConfigurationError` for a file of rules that is wrong."""
+    from failwise.classify.contract import SUCCESS
+
+    contract = _contract(rules)
+    fine = json_line(SUCCESS)[1:]  # what nearly every line is: put in JSON once
+
+    def reply(case: Mapping[str, Any]) -> str:
+        verdict = _verdict(contract, case)
+        rest = fine if verdict is SUCCESS else json_line(verdict)[1:]
+        return f'{{"id": {json_text(case.get("id"))}, {rest}'
+
+    return reply
 
 
 def _contract(rules: list[str] | None) -> "Contract":
@@ -79,9 +88,7 @@ def _contract(rules: list[str] | None) -> "Contract":
     return Contract(OwnRules.load(rules) if rules else None)
 
 
-def _answer(
-    judge: Callable[[Mapping[str, Any]], dict[str, Any]], case: Mapping[str, Any]
-) -> dict[str, Any]:
+def _verdict(contract: "Contract", case: Mapping[str, Any]) -> dict[str, Any]:
     kind = case["kind"]
     if kind not in _KINDS:
         raise UsageError(f"kind {kind!r}: write one of {', '.join(_KINDS)}")
@@ -92,16 +99,16 @@ def _answer(
         from failwise.arguments.contract import answer as read
 
         return {
-            "id": case.get("id"),
             "category": "model_output",
             "retry": "after_fix",
             "effect": "not_sent",
             "repaired": read(given)["arguments"],
         }
-    return judge(case)
+    return contract.verdict(kind, given)
 
 
 def _one(arguments: argparse.Namespace, lang: Language) -> bool:
+    from failwise.cli import verdict
     from failwise.evidence import from_text
 
     contract = _contract(arguments.rules)

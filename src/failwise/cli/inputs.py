@@ -88,11 +88,11 @@ def _decoded(line: bytes) -> str | None:
 
 
 def answer_lines(
-    path: str, answer: Callable[[Mapping[str, Any]], Mapping[str, Any]], form: str
+    path: str, answer: Callable[[Mapping[str, Any]], Mapping[str, Any] | str], form: str
 ) -> int:
     """Answer each JSON line of a file with one line, as it comes; gives the exit code.
 
-    A line that cannot be answered gets ``{"id", "error"}``, so that answers stay in step; then the
+    An answer that is a text is the line itself, with its end. A line that cannot be answered gets ``{"id", "error"}``, so that answers stay in step; then the
     code is 2. `form` says how a line is written. The answers to lines that came together are
     written together.
     """
@@ -112,7 +112,7 @@ def answer_lines(
                     reason = f"line {number}: {_reason(error, form)}"
                     wrong, first = wrong + 1, first or reason
                     reply = {"id": name, "error": reason}
-                replies.append(json_line(reply))
+                replies.append(reply if isinstance(reply, str) else json_line(reply))
             sys.stdout.write("".join(replies))
             sys.stdout.flush()
     if wrong:
@@ -120,11 +120,16 @@ def answer_lines(
     return 0
 
 
+_decode = json.JSONDecoder().raw_decode
+
+
 def _object(line: str | None, form: str) -> Mapping[str, Any]:
     if line is None:
         raise UsageError(f"longer than {LINE_LIMIT} bytes")
     try:
-        data = json.loads(line)
+        data, end = _decode(line)
+        if end < len(line):
+            data = json.loads(line)  # knows what may follow, and says what may not
     except (ValueError, RecursionError) as error:
         raise UsageError(f"not JSON ({error}); write {form}") from error
     if not isinstance(data, MAPPING):

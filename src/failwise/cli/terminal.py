@@ -122,13 +122,18 @@ _LINE_ENDS = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "\x85\u2028\
 """What JSON allows inside a text, but many readers take for the end of a line."""
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+
+
+def json_text(data: Any) -> str:
+    """A JSON value without an end of a line in it, whoever splits the lines."""
+    text = _encode(data)
+    return text if text.isascii() else text.translate(_LINE_ENDS)
 
 
 def json_line(data: Any) -> str:
-    """One JSON value on one line, whoever splits the lines, with its end."""
-    text = _ENCODER.encode(data)
-    return f"{text}\n" if text.isascii() else f"{text.translate(_LINE_ENDS)}\n"
+    """One JSON value on one line, with its end."""
+    return f"{json_text(data)}\n"
 
 
 def print_json(data: Any) -> None:
