@@ -113,3 +113,8 @@ def test_codes_are_spelled_out() -> None:
     """CamelCase, dots and underscores become words for the rules to read."""
     assert words_of("AuthFailure.SignatureFailure").endswith("Auth Failure Signature Failure")
     assert words_of("insufficient_quota") == "insufficient_quota | insufficient quota"
+
+
+def test_no_rule_waits_for_a_single_letter() -> None:
+    """One letter or digit stands in nearly every text: each of them would be searched by the rule."""
+    assert [rule.id for rule in RULES for one in rule.need if one.isascii() and len(one) < 2] == []
