@@ -1,11 +1,15 @@
 """The JSON lines contract: its form, the retry verdict, and the labelled cases where they are at hand."""
 
 import json
+from datetime import datetime
 from pathlib import Path
+from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from failwise.classify.contract import answer, retry_verdict
+from failwise.classify.contract import Contract, answer, retry_verdict
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
 from failwise.vocabulary.kinds import Action, Category, FixBy
@@ -88,3 +92,49 @@ def test_labelled_cases() -> None:
     assert right["category"] >= 0.97 * counted["category"]
     assert right["retry"] >= 0.97 * counted["retry"]
     assert right["effect"] >= 0.96 * counted["effect"]
+
+
+_IDS = st.tuples(
+    st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1)),
+    st.uuids(),
+    st.integers(1 << 44, (1 << 48) - 1),
+)
+_TEMPLATES = (
+    "{time} ERROR shop: connection refused by db.example",
+    "[{time}] worker ERROR 401 Unauthorized: token {id} expired",
+    "{time}Z WARN upstream answered 503 for request {id}",
+    "{time} ERROR pool <urllib3.connection.HTTPSConnection object at 0x{address:x}>: Failed to establish a new connection: [Errno 111] Connection refused",
+    "{time} ERROR 订单 {id} 支付失败: 余额不足",
+    "{time} INFO served {id} in 12 ms",
+    "{time} ERROR {id} quota exceeded, try again in 20s",
+    "ORA-00942 {id}: table or view does not exist",
+)
+
+
+@given(st.sampled_from(_TEMPLATES), st.lists(_IDS, min_size=2, max_size=3))
+def test_lines_that_differ_in_times_and_identifiers_get_one_verdict(
+    template: str, values: list[tuple[datetime, UUID, int]]
+) -> None:
+    """A line that comes again at another time, of another request, gets the verdict that it gets alone."""
+    knowing = Contract()
+    for time, identifier, address in values:
+        line = template.format(time=time.isoformat(" "), id=identifier, address=address)
+        assert knowing.verdict("text", {"text": line}) == Contract().verdict("text", {"text": line})
+
+
+def test_lines_that_differ_in_what_is_read_do_not() -> None:
+    """A number of an error, a status and a wait are no identifiers, and own rules read everything."""
+    contract = Contract()
+
+    def code(line: str) -> object:
+        return contract.verdict("text", {"text": line})["code"]
+
+    assert code("2026-11-30 10:00:00 ERROR HTTP 503 from db") != code(
+        "2026-11-30 10:00:00 ERROR HTTP 401 from db"
+    )
+    assert code("0x80070005 access is denied") is not None
+    waits = [
+        contract.verdict("text", {"text": f"429 Too Many Requests, retry in {n}s"})["retry_after_s"]
+        for n in (3, 5)
+    ]
+    assert waits == [3.0, 5.0]

@@ -279,3 +279,95 @@ def test_details_of_one_are_not_those_of_the_next() -> None:
     second.details["violations"] = "mine"
     third = _classified(classifier, _answer(422, json=body))
     assert third.details == first.details
+
+
+MESSAGES = st.sampled_from(
+    [
+        "", "boom", "timed out", "Error code: 429 - {'error': {'message': 'slow down, try again in 20s', 'code': 'rate_limited'}}",
+        "503 Server Error: Service Unavailable for url: https://api.example.com/v1", "[Errno 111] Connection refused",
+        "invalid literal for int() with base 10: 'a'", "余额不足", "HTTPSConnectionPool(host='b.example', port=443): Read timed out. (read timeout=5)",
+        "<html><title>Sign in</title><form><input type=password></form></html>", "Authorization: Bearer abcdefghijklmnop123456",
+    ]
+)  # fmt: skip
+CLASSES = st.sampled_from(
+    [ValueError, RuntimeError, TimeoutError, ConnectionResetError, OSError, KeyError, httpx.ReadTimeout, httpx.ConnectError, httpx.HTTPError]
+)  # fmt: skip
+LIMITS = st.sampled_from([None, 1.0, 30.0])
+
+
+@st.composite
+def _exceptions(draw: st.DrawFn) -> Exception:
+    error: Exception = draw(CLASSES)(draw(MESSAGES))
+    if isinstance(error, httpx.RequestError):
+        host = draw(st.sampled_from(["a.example", "api.openai.com"]))
+        method = draw(st.sampled_from(["GET", "POST"]))
+        timeouts = {"timeout": {"read": draw(LIMITS), "connect": 2.0}}
+        error.request = httpx.Request(method, f"https://{host}/v1/login", extensions=timeouts)
+    for name, value in draw(
+        st.dictionaries(
+            st.sampled_from(["code", "status_code", "param", "retry_after", "timeout", "body"]),
+            st.sampled_from([None, 3, 404, 429, "insufficient_quota", {"error": "x"}, [1]]),
+            max_size=2,
+        )
+    ).items():
+        error.__dict__[name] = value
+    if draw(st.booleans()):
+        error.__cause__ = draw(CLASSES)(draw(MESSAGES))
+    elif draw(st.booleans()):
+        error.__context__ = draw(CLASSES)(draw(MESSAGES))
+    return error
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_exceptions(), min_size=1, max_size=6), st.booleans(), LIMITS)
+def test_exceptions_that_come_again_get_the_verdict_of_new_ones(
+    errors: list[Exception], read_first: bool, limit: float | None
+) -> None:
+    """Whatever came before, each exception gets the verdict, words and details of a classifier without a past."""
+    knowing = Classifier(now=lambda: 1_790_000_000.0)
+    for _ in range(2):
+        for error in errors:
+            failure = knowing.classify(from_exception(error, limit=limit), tool="order")
+            fresh = Classifier(now=lambda: 1_790_000_000.0).classify(
+                from_exception(error, limit=limit), tool="order"
+            )
+            if failure is None or fresh is None:
+                assert failure is fresh
+                continue
+            if read_first:
+                assert failure.message == fresh.message
+            assert failure.exception is error
+            assert _without_clock(failure) == _without_clock(fresh)
+
+
+def test_an_exception_that_comes_again_is_not_judged_again() -> None:
+    """Two exceptions of the same words have one verdict's words: they are put together once."""
+    classifier = Classifier()
+    first, second = (
+        classifier.classify(from_exception(RuntimeError("Error code: 503 - overloaded")))
+        for _ in range(2)
+    )
+    assert first is not None
+    assert second is not None
+    assert first.message == second.message
+    assert first.spoke is second.spoke
+    other = classifier.classify(from_exception(RuntimeError("Error code: 504 - overloaded")))
+    assert other is not None
+    assert other.http_status == 504
+
+
+def test_what_only_prints_an_object_says_nothing() -> None:
+    """tenacity's error is told by the exception behind it, not by how the object around that is printed."""
+    tenacity = pytest.importorskip("tenacity")
+
+    def fail() -> None:
+        raise httpx.ReadTimeout("The read operation timed out", request=REQUEST)
+
+    with pytest.raises(tenacity.RetryError) as caught:
+        tenacity.Retrying(stop=tenacity.stop_after_attempt(2))(fail)
+    failure = Classifier().classify(from_exception(caught.value))
+    assert failure is not None
+    assert (failure.code, failure.message) == (
+        "network.read_timeout",
+        "The read operation timed out",
+    )

@@ -8,7 +8,7 @@ import pytest
 from failwise.classify import Classifier
 from failwise.evidence import exception_forms, from_exception, from_text
 from failwise.evidence.exception_forms import form_of
-from failwise.evidence.exceptions import address_in
+from failwise.evidence.texts import address_in
 from failwise.vocabulary.failure import Failure
 
 

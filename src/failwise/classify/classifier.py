@@ -162,7 +162,6 @@ class Classifier:
 
         def named() -> dict[str, Any]:
             entry = lookup(code)
-            precision, samples = confidence(finding)
             provider_code = _provider_code(finding, judgement)
             said = _request_id_of_body(judgement)
             found = {
@@ -170,8 +169,6 @@ class Classifier:
                 "likely_causes": likely_causes(code),
                 "provider_code": redactor.text(provider_code) if provider_code else None,
                 "request_id": said,
-                "confidence": precision,
-                "samples": samples,
             }
             if kept is not None:
                 kept.named = found
@@ -212,6 +209,7 @@ class Classifier:
             finding.provider,
             finding.rule,
             judgement.why,
+            *confidence(finding),
         )
         if kept is not None:
             kept.decided = decided

@@ -129,5 +129,16 @@ def described(finding: Finding) -> dict[str, Any]:
 
 def confidence(finding: Finding) -> tuple[float, int]:
     """`measure` as a failure keeps it: confidence and the size of the sample it rests on."""
-    found = measure(finding)
-    return found.confidence, found.samples
+    key = finding.rule, finding.code, finding.family, finding.strength, finding.confirmed
+    known = _KNOWN.get(key)
+    if known is None:
+        found = measure(finding)
+        if len(_KNOWN) >= _REMEMBERED:
+            _KNOWN.clear()
+        known = _KNOWN[key] = found.confidence, found.samples
+    return known
+
+
+_REMEMBERED: Final = 4_096
+_KNOWN: Final[dict[tuple[object, ...], tuple[float, int]]] = {}
+"""What was asked before, by all that `measure` looks at."""

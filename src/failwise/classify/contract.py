@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failwise.classify.classifier import REFRESHED, Classifier
 from failwise.classify.gate import plainly_fine
+from failwise.classify.passing import without_passing
 from failwise.evidence import Evidence, from_response, from_text, from_value
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.failure import Failure
@@ -46,6 +47,7 @@ class Contract:
         self.classifier = Classifier(rules=rules)
         self._rules = rules
         self._known: dict[str, dict[str, Any]] = {}
+        self._alike: dict[str, dict[str, Any]] = {}
 
     def answer(self, case: Mapping[str, Any]) -> dict[str, Any]:
         """The verdict on one case: ``{"id", "kind", "input"}`` with kind ``text``, ``http`` or
@@ -64,24 +66,37 @@ class Contract:
 
     def failure(self, text: str) -> Failure | None:
         """The failure that a log line tells of. Most are fine, which a glance shows."""
-        if plainly_fine(text) and (self._rules is None or self._rules.verdict(text, None) is None):
-            return None
-        return self.classifier.classify(from_text(text))
+        return None if self._is_fine(text) else self.classifier.classify(from_text(text))
+
+    def _is_fine(self, text: str) -> bool:
+        own = self._rules
+        return plainly_fine(text) and (own is None or own.verdict(text, None) is None)
 
     def _of_text(self, text: str) -> dict[str, Any]:
-        """The verdict on a log line; some come again and again."""
+        """The verdict on a log line; some come again and again, and others at another time, of another
+        request."""
         verdict = self._known.get(text)
         if verdict is None:
-            failure = self.failure(text)
-            if failure is None:
+            if self._is_fine(text):
                 return SUCCESS
-            verdict = _verdict(failure)
-            # A wait may be counted from now: that is not to be remembered.
-            if len(text) <= _KNOWN_LENGTH and verdict["retry_after_s"] is None:
-                if len(self._known) >= _KNOWN_LIMIT:
-                    self._known.clear()
-                self._known[text] = verdict
+            if len(text) > _KNOWN_LENGTH:
+                return _verdict(self.classifier.classify(from_text(text)))
+            # Rules of one's own may read what the package's never do.
+            alike = without_passing(text) if self._rules is None else text
+            verdict = self._alike.get(alike)
+            if verdict is None:
+                verdict = _verdict(self.classifier.classify(from_text(text)))
+                _remember(self._alike, alike, verdict)
+            _remember(self._known, text, verdict)
         return verdict
+
+
+def _remember(known: dict[str, dict[str, Any]], line: str, verdict: dict[str, Any]) -> None:
+    if verdict["retry_after_s"] is not None:
+        return  # it may be counted from now
+    if len(known) >= _KNOWN_LIMIT:
+        known.clear()
+    known[line] = verdict
 
 
 @functools.cache

@@ -54,13 +54,15 @@ _BESIDE: Final = frozenset({"msg", "message", "trace_id", "traceId", "request_id
 """Fields of records of logs that answers have too; without any other of an answer they say nothing."""
 _FEW: Final = 3
 """An object of so few fields may be nothing but its message."""
+_SOME: Final = 2
+"""And one of a single field a sentence in place of its value."""
 
 
 def _is_record(body: Any) -> bool:
     """A record of a log, as a glance tells: data, one value a field, with a message and ids beside."""
     if body.__class__ is not dict or len(body) > _FIELDS:
         return False
-    is_data, data = MARKS.is_data, 0
+    is_data, data, beside = MARKS.is_data, 0, len(body) < _SOME
     for name, value in body.items():
         if value.__class__ not in _SCALARS or value is False:
             return False
@@ -68,7 +70,9 @@ def _is_record(body: Any) -> bool:
             data += bool(value)  # one without a value says nothing of what stands beside it
         elif name not in _BESIDE:
             return False
-    return data > _FEW
+        else:
+            beside = True
+    return data > _FEW or not beside
 
 
 _FIELDS: Final = 40

@@ -11,13 +11,12 @@ from failwise.vocabulary.records import unfinished
 
 Key: TypeAlias = tuple[object, ...]
 
-NAMED: Final = (
-    "meaning", "likely_causes", "provider_code", "request_id", "confidence", "samples",
-)  # fmt: skip
+NAMED: Final = ("meaning", "likely_causes", "provider_code", "request_id")
 TOLD: Final = ("message", "details", "remedies", "spoke", "fingerprint", "evidence")
 """Fields of a failure that are looked up, or put in words, when one of them is first read."""
 _DECIDED: Final = (
     "category", "code", "effect", "transient", "fix_by", "layer", "advice", "http_status", "retry_after", "provider", "rule", "why",
+    "confidence", "samples",
 )  # fmt: skip
 Decided: TypeAlias = tuple[Any, ...]
 """The values of what decides, in the order of `_DECIDED`."""

@@ -50,7 +50,11 @@ class TextMatcher:
         recent = self._recent
         if recent[0] != text:
             lowered = fold(text[:TEXT_LIMIT].lower())
-            found = recent[2] if recent[1] == lowered else self._scan.found(lowered)
+            if lowered in recent[1]:
+                # A line without what stands before it: the literals of the whole are all there can be.
+                found = [literal for literal in recent[2] if literal in lowered]
+            else:
+                found = self._scan.found(lowered)
             recent = self._recent = (text, lowered, found)
         return recent[1:]
 

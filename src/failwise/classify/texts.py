@@ -53,6 +53,13 @@ _LATER: Final = re.compile(
     r"|попробуйте[^\n]{0,24}$|riprova(?:re)?[^\n]{0,16}$|(?:veuillez )?réessay(?:ez|er)[^\n]{0,16}$|(?:請|请)[^\n，。]{0,16}再試[!！。.]?\s{0,8}$",
     re.IGNORECASE,
 )
+_LATER_WORDS: Final = (
+    "again", "请", "請", "可", "試", "시도", "intente", "inténte", "novamente", "versuchen", "попробуйте", "riprova", "réessay",
+    "reessay",
+)  # fmt: skip
+"""One of these stands in all that `_LATER` finds."""
+_LAST: Final = 64
+"""Characters at the end of a text in which it may stand."""
 _ASKED: Final = 160
 """A longer text that ends with the advice to try again may be about something else."""
 _SENTENCE: Final = re.compile(
@@ -156,8 +163,12 @@ def announces_failure(text: str) -> bool:
                 or (not text.isascii() and _REGRET_ZH.match(text))
             )
         )
-        or (len(text) <= _ASKED and _LATER.search(text))
+        or (len(text) <= _ASKED and _asks_to_wait(text[-_LAST:].lower()))
     )
+
+
+def _asks_to_wait(end: str) -> bool:
+    return any(map(end.__contains__, _LATER_WORDS)) and _LATER.search(end) is not None
 
 
 def has_failed(text: str) -> bool:

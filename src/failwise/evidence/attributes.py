@@ -110,7 +110,10 @@ def _grpc(error: BaseException) -> dict[str, Any]:
 
 
 def text_of(error: BaseException, form: ExceptionForm) -> str:
-    """What an exception says, bounded; a class whose text raises says nothing."""
+    """What an exception says, bounded; a class whose text raises says nothing, and one that only prints
+    the object around the exception behind it neither."""
+    if form.retried:
+        return ""
     try:
         said = _mail_reply(error) if form.hides_reply else None
         return bounded(said or str(error), TEXT_OF_ONE)

@@ -1,7 +1,7 @@
 """The answer that an exception carries: in its `response`, in attributes of its own, in its words."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from failwise.evidence.bodies import read_body
@@ -73,32 +73,42 @@ def _take(evidence: Evidence, answer: Evidence) -> None:
         setattr(evidence, name, value)
 
 
-_CARRIED: Final = frozenset({"response", "request", "body"})
+_CARRIED: Final = frozenset({"response", "request", "body", "pool", "conn"})
 """Attributes that hold the answer itself, or a part of it, or what was asked."""
 
 
-def same_with(evidence: Evidence, behind: Strand, facts: Sequence[ExceptionFact]) -> bytes | None:
-    """What stands for an answer together with the exceptions that carry it (`Evidence.same`); None
-    where they hold more than can be told apart."""
+def may_come_again(behind: Strand, facts: Sequence[ExceptionFact]) -> bool:
+    """Can it be told whether exceptions are the same as others? Not where a verdict may rest on more than
+    their classes, words and plain attributes."""
+    for (_, form), fact in zip(behind, facts, strict=True):
+        if form.handshake or form.special or form.ours or fact.kind == "database":
+            return False
+    return True
+
+
+def same_with(
+    told: bytes, headers: Collection[str], behind: Strand, facts: Sequence[ExceptionFact]
+) -> bytes | None:
+    """What stands for exceptions together with what is `told` beside them: the answer they carry, whom
+    they had asked (`Evidence.same`). `headers` are the answer's. None where they hold more than can be
+    told apart; see `may_come_again`."""
     from hashlib import blake2b
 
-    if evidence.same is None:
-        return None
-    told = blake2b(evidence.same, digest_size=16)
-    headers = evidence.headers.values()
+    digest = blake2b(told, digest_size=16)
     for (error, form), fact in zip(behind, facts, strict=True):
-        if form.handshake or form.special or form.ours or fact.kind == "database":
-            return None
         for name, value in (getattr(error, "__dict__", None) or {}).items():
             if name in _CARRIED or name.startswith("_"):
                 continue
             if name == "request_id" and value in headers:
                 continue
+            if name in form.links and isinstance(value, BaseException):
+                continue  # one of those behind it
             if value is not None and type(value) not in (str, int, float, bool, bytes):
                 return None
-            told.update(f"{name}={value!r}\n".encode("utf-8", "surrogatepass"))
-        told.update(f"{fact.name}: {fact.text}\n".encode("utf-8", "surrogatepass"))
-    return told.digest()
+            digest.update(f"{name}={value!r}\n".encode("utf-8", "surrogatepass"))
+        said = f"{form.names}: {fact.text} {fact.attributes or ''}\n"
+        digest.update(said.encode("utf-8", "surrogatepass"))
+    return digest.digest()
 
 
 def _add_botocore(evidence: Evidence, response: Mapping[str, Any], now: float | None) -> None:

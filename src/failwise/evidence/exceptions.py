@@ -1,12 +1,11 @@
 """What an exception tells: its chain, its phase, its words; the answer it carries is `carried`."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from failwise.evidence.asked import Asked, knows_something
 from failwise.evidence.attributes import attributes_of, text_of
-from failwise.evidence.carried import add_answer, same_with
+from failwise.evidence.carried import add_answer, may_come_again, same_with
 from failwise.evidence.chains import Strand, strands
 from failwise.evidence.classes import (
     NOT_SENT,
@@ -18,15 +17,11 @@ from failwise.evidence.classes import (
 )
 from failwise.evidence.exception_forms import ExceptionForm
 from failwise.evidence.facts import Evidence, ExceptionFact, Phase, ToldWait
-from failwise.evidence.texts import address_in, from_text, tells_of_answer
+from failwise.evidence.words import OF_WORDS, Words
 from failwise.vocabulary.errors import ToolCallFailed, ToolError
-from failwise.vocabulary.records import UNSET, Unset, defer
+from failwise.vocabulary.records import UNSET, defer
 
-_PARSER: Final = "aiohttp.http_exceptions."
-"""aiohttp's parser calls its own complaints by HTTP statuses; no server said them."""
 _MAY_BE_SENT: Final = frozenset({"write", "read", "body"})
-# What a text may add to a known class: a body, a page, a number, an address, parts.
-_MORE_TO_TELL = re.compile(r"[{<\d]|: |：|://|=")
 
 
 def from_exception(
@@ -60,7 +55,7 @@ def from_exception(
         phase: Phase | Literal["answered"] | None = _placed(combined_phase(told), strand)
         phases.append("answered" if phase is None and phases and answered else phase)
     evidence.exceptions = tuple(facts)
-    evidence.phase = _of_strands(phases)
+    evidence.phase = placed = _of_strands(phases)
     for fact in facts:
         if fact.text:
             evidence.text = fact.text
@@ -75,43 +70,78 @@ def from_exception(
         if evidence.status is None:
             add_answer(evidence, one, form, text, now)
     if evidence.same is not None:
-        evidence.same = same_with(evidence, behind, facts)
-    read: list[Evidence | str] = []
+        evidence.same = (
+            same_with(evidence.same, evidence.headers.values(), behind, facts)
+            if may_come_again(behind, facts)
+            else None
+        )
+    words = None
+    asking = _Asking(evidence, behind, texts, placed)
     if evidence.status is None and evidence.body is UNSET and evidence.tool_error is None:
-        read = _add_from_text(evidence, facts[: len(first)], now)
-    _defer_surroundings(evidence, behind, texts, read, now)
+        words = Words(facts[: len(first)], now)
+        if words.may_tell:
+            kept = evidence.headers, evidence.title, evidence.exceptions, evidence.phase
+            defer(evidence, OF_WORDS, lambda: words.fields(*kept))
+        if may_come_again(behind, facts):
+            seed = f"{phases} {[len(strand) for strand in chains]}"
+            defer(evidence, ("same",), lambda: {"same": _same(seed, asking, behind, facts)})
+    _defer_surroundings(evidence, behind, asking, words, now)
     return evidence
 
 
 _REQUEST: Final = ("method", "url", "host", "limit")
 
 
+class _Asking:
+    """What exceptions know of the request themselves, learnt when somebody asks."""
+
+    __slots__ = ("_behind", "_learnt", "_phase", "_said", "_texts", "knows")
+
+    def __init__(
+        self, evidence: Evidence, behind: Strand, texts: list[str], phase: Phase | None
+    ) -> None:
+        self._said = evidence.method, evidence.url, evidence.host, evidence.limit
+        self._behind, self._texts, self._phase = behind, texts, phase
+        self._learnt: Asked | None = None
+        self.knows = False
+        for (_, form), text in zip(behind, texts, strict=True):
+            self.knows = self.knows or knows_something(form, text)
+
+    def asked(self) -> Asked:
+        """The request, as far as they know it."""
+        asked = self._learnt
+        if asked is None:
+            self._learnt = asked = Asked(*self._said)
+            if self.knows:
+                for (error, form), text in zip(self._behind, self._texts, strict=True):
+                    asked.learn(error, form, text, self._phase)
+        return asked
+
+
+def _same(seed: str, asking: _Asking, behind: Strand, facts: list[ExceptionFact]) -> bytes | None:
+    """What stands for exceptions that carry no answer (`Evidence.same`): their classes, words and plain
+    attributes, and whom was asked."""
+    for fact in facts:
+        if "<" in fact.text and "html" in fact.text.lower():
+            return None  # what a page means depends on the address that was asked
+    asked = asking.asked()
+    told = f"{seed} {asked.method} {asked.host} {asked.limit}"
+    return same_with(told.encode("utf-8", "surrogatepass"), (), behind, facts)
+
+
 def _defer_surroundings(
-    evidence: Evidence,
-    behind: Strand,
-    texts: list[str],
-    read: "list[Evidence | str]",
-    now: float | None,
+    evidence: Evidence, behind: Strand, asking: _Asking, words: Words | None, now: float | None
 ) -> None:
     """What a verdict hardly ever rests on is looked up when it is read: the request, the
     certificate, the pieces of the texts."""
-    answered = evidence.method, evidence.url, evidence.host, evidence.limit
-    phase = evidence.phase
-
-    def heard() -> Iterator[Evidence]:
-        for place, one in enumerate(read):
-            if isinstance(one, str):
-                one = read[place] = from_text(one, now=now, classes=False)  # noqa: PLW2901
-            yield one
 
     def request() -> dict[str, Any]:
-        asked = Asked(*answered)
-        for (error, form), text in zip(behind, texts, strict=True):
-            asked.learn(error, form, text, phase)
-        for one in read:
+        known = asking.asked()
+        asked = Asked(known.method, known.url, known.host, known.limit)
+        for host, url in words.addresses() if words is not None else ():
             if asked.host and asked.url:
                 break
-            asked.hear(*(address_in(one) if isinstance(one, str) else (one.host, one.url)))
+            asked.hear(host, url)
         return {
             "method": asked.method,
             "url": asked.url,
@@ -120,27 +150,15 @@ def _defer_surroundings(
         }
 
     def certificate() -> dict[str, Any]:
-        return {"tls": _certificate(behind, evidence.host, now)}
+        return {"tls": _certificate(behind, request()["host"], now)}
 
-    def parts() -> dict[str, Any]:
-        return {"parts": next((one.parts for one in heard() if one.parts), {})}
-
-    asks = handshake = False
-    for (_, form), text in zip(behind, texts, strict=True):
-        asks = asks or knows_something(form, text)
-        handshake = handshake or form.handshake
-    for one in read:
-        if isinstance(one, str):
-            asks = True
-        elif not asks:
-            evidence.host = evidence.host or one.host
-            evidence.url = evidence.url or one.url
-    if asks:
+    telling = words is not None and words.may_tell
+    if asking.knows or telling:
         defer(evidence, _REQUEST, request)
-    if handshake:
+    if any(form.handshake for _, form in behind):
         defer(evidence, ("tls",), certificate)
-    if read:
-        defer(evidence, ("parts",), parts)
+    if telling and words is not None:
+        defer(evidence, ("parts",), words.parts)
 
 
 def _fact(error: BaseException, form: ExceptionForm, text: str) -> tuple[ExceptionFact, bool]:
@@ -239,37 +257,3 @@ def _certificate(behind: Strand, host: str | None, now: float | None) -> Mapping
 
             return facts_of_exception(error, host=host, now=now)
     return None
-
-
-def _add_from_text(
-    evidence: Evidence, facts: list[ExceptionFact], now: float | None
-) -> list[Evidence | str]:
-    """Free text inside the exceptions: ``RuntimeError("Error code: 429 - {...}")``.
-
-    Gives what was read of it, and the texts of which only their surroundings are of interest.
-    """
-    structural = any(fact.kind not in (None, "bug", "status", "database") for fact in facts)
-    unparsed = any(fact.name.startswith(_PARSER) for fact in facts)
-    read: list[Evidence | str] = []
-    plain = ""
-    for fact in facts[:4]:
-        if not fact.text or (structural and not _MORE_TO_TELL.search(fact.text)):
-            continue
-        # Wrappers print what they wrap: what was looked at in one is not looked at again.
-        if structural and (fact.text in plain or not tells_of_answer(fact.text)):
-            plain += f"\n{fact.text}"
-            read.append(fact.text)
-            continue
-        told = from_text(fact.text, now=now, classes=not structural)
-        read.append(told)
-        evidence.status = evidence.status or (None if unparsed else told.status)
-        if isinstance(evidence.body, Unset):
-            evidence.body = told.body
-        evidence.headers = evidence.headers or told.headers
-        evidence.title = evidence.title or told.title
-        evidence.waits = evidence.waits or told.waits
-        if not structural and told.exceptions:
-            evidence.exceptions = (*evidence.exceptions, *told.exceptions)
-            evidence.phase = evidence.phase or told.phase
-            break
-    return read

@@ -1,0 +1,90 @@
+"""What the messages of exceptions tell beside their classes: ``RuntimeError("Error code: 429 - {...}")``."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from failwise.evidence.facts import Evidence, ExceptionFact, Phase
+from failwise.evidence.texts import address_in, from_text, tells_of_answer
+from failwise.vocabulary.records import UNSET, Unset
+
+OF_WORDS: Final = ("status", "body", "headers", "title", "waits", "exceptions", "phase")
+"""Fields of an exception's evidence that its messages may fill."""
+_PARSER: Final = "aiohttp.http_exceptions."
+"""aiohttp's parser calls its own complaints by HTTP statuses; no server said them."""
+_NOT_OF_STRUCTURE: Final = (None, "bug", "status", "database")
+# What a text may add to a known class: a body, a page, a number, an address, parts.
+_MORE_TO_TELL: Final = re.compile(r"[{<\d]|: |：|://|=")
+_MESSAGES: Final = 4
+"""Messages that are looked at."""
+
+
+class Words:
+    """The messages of exceptions, taken apart when somebody asks. `may_tell`: there is something to ask."""
+
+    __slots__ = ("_facts", "_now", "_read", "_structural", "may_tell")
+
+    def __init__(self, facts: list[ExceptionFact], now: float | None) -> None:
+        self._now = now
+        structural = any(fact.kind not in _NOT_OF_STRUCTURE for fact in facts)
+        self._facts = [
+            fact
+            for fact in facts[:_MESSAGES]
+            if fact.text and not (structural and not _MORE_TO_TELL.search(fact.text))
+        ]
+        self._structural = structural
+        self.may_tell = bool(self._facts)
+        self._read: list[Evidence | str] = []
+
+    def fields(
+        self,
+        headers: Mapping[str, str],
+        title: str | None,
+        exceptions: tuple[ExceptionFact, ...],
+        phase: Phase | None,
+    ) -> dict[str, Any]:
+        """The fields of `OF_WORDS`, of which these four are known from the exceptions themselves."""
+        found: dict[str, Any] = dict.fromkeys(OF_WORDS)
+        found |= {"headers": headers, "title": title, "exceptions": exceptions, "phase": phase}
+        found |= {"body": UNSET, "waits": ()}
+        unparsed = any(fact.name.startswith(_PARSER) for fact in exceptions)
+        read: list[Evidence | str] = []
+        plain = ""
+        for fact in self._facts:
+            # Wrappers print what they wrap: what was looked at in one is not looked at again.
+            if self._structural and (fact.text in plain or not tells_of_answer(fact.text)):
+                plain += f"\n{fact.text}"
+                read.append(fact.text)
+                continue
+            told = from_text(fact.text, now=self._now, classes=not self._structural)
+            read.append(told)
+            found["status"] = found["status"] or (None if unparsed else told.status)
+            if isinstance(found["body"], Unset):
+                found["body"] = told.body
+            for name in ("headers", "title", "waits"):
+                found[name] = found[name] or getattr(told, name)
+            if not self._structural and told.exceptions:
+                found["exceptions"] = (*exceptions, *told.exceptions)
+                found["phase"] = phase or told.phase
+                break
+        self._read = read
+        return found
+
+    def addresses(self) -> Iterator[tuple[str | None, str | None]]:
+        """Host and URL that each message names."""
+        for one in self._told():
+            yield address_in(one) if isinstance(one, str) else (one.host, one.url)
+
+    def parts(self) -> dict[str, Any]:
+        """The pieces of the first message that has any: the field `Evidence.parts`."""
+        for place, one in enumerate(self._told()):
+            if isinstance(one, str):
+                one = self._read[place] = from_text(one, now=self._now, classes=False)  # noqa: PLW2901
+            if one.parts:
+                return {"parts": one.parts}
+        return {"parts": {}}
+
+    def _told(self) -> list[Evidence | str]:
+        if not self._read:
+            self.fields({}, None, (), None)
+        return self._read
