@@ -20,7 +20,7 @@ import failwise.redaction
 from failwise.classify import fingerprint, violations
 from failwise.evidence.forms import forms
 from failwise.evidence.named import segments
-from failwise.evidence.waits import phrases
+from failwise.evidence.wait_forms import phrases
 from failwise.profiles import build
 from failwise.redaction.rules import built_in_rules
 from failwise.vocabulary.needs import required
@@ -62,7 +62,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
         found[f"texts.toml status {place}"] = form.pattern
     found.update({f"texts.toml {cause.name}": cause.pattern for cause in known.causes})
     found.update({f"texts.toml {name}": form.pattern for name, form in known.places.items()})
-    found.update(_found("waits.toml before", [form for _, form in phrases().before]))
+    found.update(_found("waits.toml before", [forms for _, forms in phrases().before]))
     found.update({"waits.toml own": phrases().own, "waits.toml amount": phrases().amount})
     found.update(_found("fingerprint", [pattern for pattern, _ in fingerprint._rules()]))
     found.update(_found("violations", [form.pattern for _, form in violations._forms()]))

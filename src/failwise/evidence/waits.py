@@ -1,23 +1,17 @@
 """Waits that the upstream named, in any spelling: headers, body fields, text."""
 
-import functools
 import re
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from itertools import islice
 from typing import Any, Final
 
 from failwise.evidence.durations import duration, http_date, iso_date, number, sane
 from failwise.evidence.facts import ToldWait
-from failwise.vocabulary.alternation import any_of
-from failwise.vocabulary.errors import ConfigurationError
-from failwise.vocabulary.records import MAPPING, Unset, record
-
-FILE: Final = "waits.toml"
+from failwise.evidence.wait_forms import Places, phrases
+from failwise.vocabulary.records import MAPPING, Unset
 
 _EPOCH_SECONDS: Final = (1e9, 1e11)
 _EPOCH_MILLISECONDS: Final = (1e12, 1e14)
-_AMOUNT = r"\s{0,2}(\d{1,9}(?:\.\d{1,6})?)\s{0,2}"
 _POLICY = re.compile(
     r"(?P<name>\"[^\"]{0,128}\"|[\w-]{1,64})?\s{0,4}(?P<parameters>(?:;\s{0,4}\w{1,8}=[^;,]{1,64}\s{0,4}){1,8})"
 )
@@ -34,94 +28,6 @@ _REMEMBERED: Final = 2_048
 _SEPARATORS: Final = re.compile(r"[_\-. ]{1,8}")
 _DATA: Final = frozenset({"items", "results", "rows", "records", "choices"})
 _SITUATIONS: Final = (429, 503)
-
-
-@record
-class Places:
-    """Where a wait may stand below one name: here (`units` with their rank), or deeper."""
-
-    units: list[tuple[int, str, str]]
-    below: "dict[str, Places]"
-
-
-@record
-class Phrases:
-    """The forms of `waits.toml`, compiled; `before` each with the literals it waits for, `some` with
-    one of all of them."""
-
-    before: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...]
-    need: tuple[str, ...]
-    need_ascii: tuple[str, ...]
-    some: re.Pattern[str]
-    amount: re.Pattern[str]
-    own: re.Pattern[str]
-    named: Mapping[str, str]
-    spoken: frozenset[str]
-    holders: frozenset[str]
-    bare_unit: float
-    factors: Mapping[str, float]
-    fields: Mapping[str, "Places"]
-    headers: tuple[tuple[str, str], ...]
-    header_names: frozenset[str]
-    buckets: tuple[tuple[str, str], ...]
-
-
-@functools.cache
-def phrases() -> Phrases:
-    """The forms, read once. Raises `ConfigurationError` naming what is wrong."""
-    import tomllib
-
-    seconds = {
-        "ns": 1e-9,
-        "us": 1e-6,
-        "ms": 0.001,
-        "s": 1.0,
-        "m": 60.0,
-        "h": 3_600.0,
-        "d": 86_400.0,
-    }
-    data = tomllib.loads(resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8"))
-    try:
-        factors = {word: seconds[unit] for unit, words in data["units"].items() for word in words}
-        units = "|".join(sorted(map(re.escape, factors), key=len, reverse=True))
-        need = tuple({literal: None for row in data["before"] for literal in row["need"]})
-        return Phrases(
-            tuple(
-                (tuple(row["need"]), re.compile(row["pattern"], re.IGNORECASE))
-                for row in data["before"]
-            ),
-            need,
-            tuple(literal for literal in need if literal.isascii()),
-            re.compile(any_of(need)),
-            re.compile(rf"{_AMOUNT}(?:(?:more )?({units})(?![a-z]))?", re.IGNORECASE),
-            re.compile("|".join(data["own"]), re.IGNORECASE),
-            {name: unit for unit, names in data["named"].items() for name in names},
-            frozenset(data["spoken"]),
-            frozenset(data["holders"]),
-            seconds[data["bare_unit"]],
-            factors,
-            _places(data["fields"]),
-            tuple((row["name"], row["unit"]) for row in data["headers"]),
-            frozenset(
-                {"ratelimit"}
-                | {row["name"] for row in data["headers"]}
-                | {row["reset"] for row in data["buckets"]}
-            ),
-            tuple((row["reset"], row["remaining"]) for row in data["buckets"]),
-        )
-    except (KeyError, re.error) as error:
-        raise ConfigurationError(f"{error}", file=FILE) from error
-
-
-def _places(rows: list[dict[str, Any]]) -> Mapping[str, Places]:
-    """The paths as a tree, so that what a body does not have is not looked for."""
-    root = Places([], {})
-    for rank, row in enumerate(rows):
-        place = root
-        for step in row["path"]:
-            place = place.below.setdefault(step, Places([], {}))
-        place.units.append((rank, ".".join(row["path"]), row["unit"]))
-    return root.below
 
 
 def parse_retry_after(value: str, *, now: float) -> float | None:
@@ -399,16 +305,13 @@ def _of_phrase(text: str) -> float | None:
     lowered = text.lower()
     if known.some.search(lowered) is None:
         return None
-    there = set()
-    for literal in known.need_ascii if lowered.isascii() else known.need:
+    asked: dict[int, re.Pattern[str]] = {}
+    for literal, forms in known.before_ascii if lowered.isascii() else known.before:
         if literal in lowered:
-            there.add(literal)
-    if not there:
-        return None
+            asked.update(forms)
     starts = [
         (one.start(), order, one.end())
-        for order, (need, form) in enumerate(known.before)
-        if not there.isdisjoint(need)
+        for order, form in asked.items()
         for one in form.finditer(text)
     ]
     done = 0
