@@ -43,7 +43,11 @@ class Scan:
             signs = {sign for sign in literal if not sign.isascii()}
             if long:
                 # Of its words the one that the fewest others wait for.
-                word = min(long, key=lambda word: (_spelled(word), waiting.get(word, 0), word))
+                word = (
+                    long[0]
+                    if len(long) == 1
+                    else min(long, key=lambda word: (_spelled(word), waiting.get(word, 0), word))
+                )
                 waiting[word] = waiting.get(word, 0) + 1
                 piece = _rarest(self._by_piece, _pieces(word))
                 self._by_piece.setdefault(piece, []).append(_waiting(literal, words[word]))
@@ -128,7 +132,11 @@ def _waiting(literal: str, word: re.Match[str]) -> _Waiting:
 
 def _rarest(table: Mapping[str, list[Any]], pieces: set[str]) -> str:
     """The piece that the fewest literals wait for; one that identifiers spell too only for want of others."""
-    return min(sorted(pieces), key=lambda piece: (_spelled(piece), len(table.get(piece, ()))))
+    ordered = sorted(pieces)
+    for piece in ordered:
+        if piece not in table and not _spelled(piece):
+            return piece
+    return min(ordered, key=lambda piece: (_spelled(piece), len(table.get(piece, ()))))
 
 
 def _spelled(piece: str) -> bool:
