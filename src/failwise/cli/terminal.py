@@ -127,6 +127,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 def json_text(data: Any) -> str:
     """A JSON value without an end of a line in it, whoever splits the lines."""
+    if type(data) is int:  # as most ids are: an encoder is made anew for each value
+        return str(data)
     text = _encode(data)
     return text if text.isascii() else text.translate(_LINE_ENDS)
 
