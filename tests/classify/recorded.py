@@ -23,10 +23,8 @@ def given(row: Row) -> dict[str, Any]:
 
 
 def agrees(got: Any, wanted: Any) -> bool:
-    """Is it the label, one of the labels, or the same wait within half a second?"""
-    if isinstance(wanted, list):
-        return got in wanted
-    return bool(got == wanted or (got and wanted and abs(got - wanted) < 0.5))
+    """Is it the label, one of the labels, or the same wait?"""
+    return bool(got in wanted if isinstance(wanted, list) else got == wanted)
 
 
 def shares(recorded: list[Row]) -> tuple[dict[str, float], list[tuple[object, ...]]]:
