@@ -16,7 +16,7 @@ from failwise.vocabulary.records import defer
 
 def _failure(work: Callable[[], Mapping[str, Any]]) -> Failure:
     failure = Failure(Category.NETWORK, "network.timeout")
-    defer(failure, ("message", "fingerprint"), work)
+    defer(failure, (("message", "fingerprint"), work))
     return failure
 
 
@@ -57,9 +57,10 @@ def test_a_copy_has_what_was_deferred(through: Callable[[Failure], Failure]) -> 
     assert repr(other) == repr(failure)
 
 
-def test_what_was_set_meanwhile_stays() -> None:
-    """The work fills only what is still empty."""
+def test_what_is_changed_after_it_was_read_stays() -> None:
+    """The work is done once, and touches nothing afterwards."""
     failure = _failure(lambda: {"message": "no answer", "fingerprint": "f1"})
+    assert failure.message == "no answer"
     failure.message = "set"  # type: ignore[misc]
     assert (failure.fingerprint, failure.message) == ("f1", "set")
 
@@ -67,7 +68,7 @@ def test_what_was_set_meanwhile_stays() -> None:
 def test_two_works_of_one_record() -> None:
     """Each fills its own fields, and does not cause the other."""
     failure = _failure(lambda: {"message": "no answer", "fingerprint": "f1"})
-    defer(failure, ("details",), lambda: {"details": {"host": "a.example"}})
+    defer(failure, (("details",), lambda: {"details": {"host": "a.example"}}))
     assert failure.details == {"host": "a.example"}
     assert failure.message == "no answer"
 

@@ -67,7 +67,7 @@ def _take(evidence: Evidence, answer: Evidence) -> None:
         return {**found, "text": answer.text or said}
 
     if answer.same is not None:  # its body is not read yet
-        defer(evidence, _OF_BODY, read)
+        defer(evidence, (_OF_BODY, read))
         return
     for name, value in read().items():
         setattr(evidence, name, value)
@@ -94,7 +94,7 @@ def same_with(
     told apart; see `may_come_again`."""
     from hashlib import blake2b
 
-    digest = blake2b(told, digest_size=16)
+    said: list[str] = []
     for (error, form), fact in zip(behind, facts, strict=True):
         for name, value in (getattr(error, "__dict__", None) or {}).items():
             if name in _CARRIED or name.startswith("_"):
@@ -105,9 +105,10 @@ def same_with(
                 continue  # one of those behind it
             if value is not None and type(value) not in (str, int, float, bool, bytes):
                 return None
-            digest.update(f"{name}={value!r}\n".encode("utf-8", "surrogatepass"))
-        said = f"{form.names}: {fact.text} {fact.attributes or ''}\n"
-        digest.update(said.encode("utf-8", "surrogatepass"))
+            said.append(f"{name}={value!r}")
+        said.append(f"{form.names}: {fact.text} {fact.attributes or ''}")
+    digest = blake2b(told, digest_size=16)
+    digest.update("\n".join(said).encode("utf-8", "surrogatepass"))
     return digest.digest()
 
 

@@ -1,6 +1,6 @@
 """What an exception tells: its chain, its phase, its words; the answer it carries is `carried`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
 from failwise.evidence.asked import Asked, knows_something
@@ -17,9 +17,9 @@ from failwise.evidence.classes import (
 )
 from failwise.evidence.exception_forms import ExceptionForm
 from failwise.evidence.facts import Evidence, ExceptionFact, Phase, ToldWait
-from failwise.evidence.words import OF_WORDS, Words
+from failwise.evidence.words import Words
 from failwise.vocabulary.errors import ToolCallFailed, ToolError
-from failwise.vocabulary.records import UNSET, defer
+from failwise.vocabulary.records import UNSET, Work, defer
 
 _MAY_BE_SENT: Final = frozenset({"write", "read", "body"})
 
@@ -76,16 +76,20 @@ def from_exception(
             else None
         )
     words = None
+    later: list[Work] = []
     asking = _Asking(evidence, behind, texts, placed)
     if evidence.status is None and evidence.body is UNSET and evidence.tool_error is None:
-        words = Words(facts[: len(first)], now)
+        words = Words(facts[: len(first)], now, address=not asking.knows)
         if words.may_tell:
             kept = evidence.headers, evidence.title, evidence.exceptions, evidence.phase
-            defer(evidence, OF_WORDS, lambda: words.fields(*kept))
-        if may_come_again(behind, facts):
+            later.append((words.names, lambda: words.fields(*kept)))
+        # Of a class that is known itself the verdict costs no more than to tell whether it is the same.
+        if not words.structural and may_come_again(behind, facts):
             seed = f"{phases} {[len(strand) for strand in chains]}"
-            defer(evidence, ("same",), lambda: {"same": _same(seed, asking, behind, facts)})
-    _defer_surroundings(evidence, behind, asking, words, now)
+            later.append((("same",), lambda: {"same": _same(seed, asking, behind, facts)}))
+    later += _surroundings(behind, asking, words, now)
+    if later:
+        defer(evidence, *later)
     return evidence
 
 
@@ -129,9 +133,9 @@ def _same(seed: str, asking: _Asking, behind: Strand, facts: list[ExceptionFact]
     return same_with(told.encode("utf-8", "surrogatepass"), (), behind, facts)
 
 
-def _defer_surroundings(
-    evidence: Evidence, behind: Strand, asking: _Asking, words: Words | None, now: float | None
-) -> None:
+def _surroundings(
+    behind: Strand, asking: _Asking, words: Words | None, now: float | None
+) -> Iterator[Work]:
     """What a verdict hardly ever rests on is looked up when it is read: the request, the
     certificate, the pieces of the texts."""
 
@@ -153,12 +157,12 @@ def _defer_surroundings(
         return {"tls": _certificate(behind, request()["host"], now)}
 
     telling = words is not None and words.may_tell
-    if asking.knows or telling:
-        defer(evidence, _REQUEST, request)
+    if asking.knows or (telling and words is not None and not words.addressed):
+        yield _REQUEST, request
     if any(form.handshake for _, form in behind):
-        defer(evidence, ("tls",), certificate)
+        yield ("tls",), certificate
     if telling and words is not None:
-        defer(evidence, ("parts",), words.parts)
+        yield ("parts",), words.parts
 
 
 def _fact(error: BaseException, form: ExceptionForm, text: str) -> tuple[ExceptionFact, bool]:

@@ -137,7 +137,7 @@ def from_response(
     if now is None and not too_large:
         evidence.same = _same(evidence, content, due)
     if evidence.same is not None:
-        defer(evidence, _FROM_BODY, read)
+        defer(evidence, (_FROM_BODY, read))
     else:
         for name, value in read().items():
             setattr(evidence, name, value)

@@ -85,7 +85,7 @@ def from_text(text: str, *, now: float | None = None, classes: bool = True) -> E
     _add_request(evidence, prose, lowered)
     if classes and not whole:
         _add_exceptions(evidence, prose)
-    defer(evidence, ("parts",), lambda: {"parts": _parts(spoken, page)})
+    defer(evidence, (("parts",), lambda: {"parts": _parts(spoken, page)}))
     waits = told_waits(evidence.headers, evidence.body, None, now=now, status=evidence.status)
     evidence.waits = waits or told_waits({}, UNSET, prose, now=now)
     return evidence

@@ -8,8 +8,8 @@ from failwise.evidence.facts import Evidence, ExceptionFact, Phase
 from failwise.evidence.texts import address_in, from_text, tells_of_answer
 from failwise.vocabulary.records import UNSET, Unset
 
-OF_WORDS: Final = ("status", "body", "headers", "title", "waits", "exceptions", "phase")
-"""Fields of an exception's evidence that its messages may fill."""
+_OF_WORDS: Final = ("status", "body", "headers", "title", "waits", "exceptions", "phase")
+_WITH_ADDRESS: Final = (*_OF_WORDS, "host", "url")
 _PARSER: Final = "aiohttp.http_exceptions."
 """aiohttp's parser calls its own complaints by HTTP statuses; no server said them."""
 _NOT_OF_STRUCTURE: Final = (None, "bug", "status", "database")
@@ -20,11 +20,16 @@ _MESSAGES: Final = 4
 
 
 class Words:
-    """The messages of exceptions, taken apart when somebody asks. `may_tell`: there is something to ask."""
+    """The messages of exceptions, taken apart when somebody asks.
 
-    __slots__ = ("_facts", "_now", "_read", "_structural", "may_tell")
+    `names` are the fields of the evidence that they fill; `address`: host and URL too, which nobody
+    else knows (`addressed`: so they do). `structural`: a class is known, and the words only add to what it
+    tells. `may_tell`: there is something to ask.
+    """
 
-    def __init__(self, facts: list[ExceptionFact], now: float | None) -> None:
+    __slots__ = ("_facts", "_now", "_read", "addressed", "may_tell", "names", "structural")
+
+    def __init__(self, facts: list[ExceptionFact], now: float | None, *, address: bool) -> None:
         self._now = now
         structural = any(fact.kind not in _NOT_OF_STRUCTURE for fact in facts)
         self._facts = [
@@ -32,7 +37,9 @@ class Words:
             for fact in facts[:_MESSAGES]
             if fact.text and not (structural and not _MORE_TO_TELL.search(fact.text))
         ]
-        self._structural = structural
+        self.structural = structural
+        self.addressed = address and not structural
+        self.names = _WITH_ADDRESS if self.addressed else _OF_WORDS
         self.may_tell = bool(self._facts)
         self._read: list[Evidence | str] = []
 
@@ -43,8 +50,8 @@ class Words:
         exceptions: tuple[ExceptionFact, ...],
         phase: Phase | None,
     ) -> dict[str, Any]:
-        """The fields of `OF_WORDS`, of which these four are known from the exceptions themselves."""
-        found: dict[str, Any] = dict.fromkeys(OF_WORDS)
+        """The fields of `names`, of which these four are known from the exceptions themselves."""
+        found: dict[str, Any] = dict.fromkeys(self.names)
         found |= {"headers": headers, "title": title, "exceptions": exceptions, "phase": phase}
         found |= {"body": UNSET, "waits": ()}
         unparsed = any(fact.name.startswith(_PARSER) for fact in exceptions)
@@ -52,18 +59,22 @@ class Words:
         plain = ""
         for fact in self._facts:
             # Wrappers print what they wrap: what was looked at in one is not looked at again.
-            if self._structural and (fact.text in plain or not tells_of_answer(fact.text)):
+            if self.structural and (fact.text in plain or not tells_of_answer(fact.text)):
                 plain += f"\n{fact.text}"
                 read.append(fact.text)
                 continue
-            told = from_text(fact.text, now=self._now, classes=not self._structural)
+            told = from_text(fact.text, now=self._now, classes=not self.structural)
             read.append(told)
             found["status"] = found["status"] or (None if unparsed else told.status)
             if isinstance(found["body"], Unset):
                 found["body"] = told.body
-            for name in ("headers", "title", "waits"):
-                found[name] = found[name] or getattr(told, name)
-            if not self._structural and told.exceptions:
+            found["headers"] = found["headers"] or told.headers
+            found["title"] = found["title"] or told.title
+            found["waits"] = found["waits"] or told.waits
+            if self.addressed:
+                found["host"] = found["host"] or told.host
+                found["url"] = found["url"] or told.url
+            if not self.structural and told.exceptions:
                 found["exceptions"] = (*exceptions, *told.exceptions)
                 found["phase"] = phase or told.phase
                 break

@@ -308,7 +308,9 @@ class Judgement:
         if part is not None and is_response(part):
             # The answer broke off while its body was read: its beginning says more than the break.
             evidence = from_response(part)
-            evidence.problem, evidence.same = "truncated", None
+            if evidence.problem != "truncated":
+                evidence.problem = "truncated"
+            evidence.same = None
             evidence.exception = error
         else:
             evidence = from_exception(error)

@@ -42,31 +42,27 @@ class Deferred:
             for names, work in waiting:
                 if name in names:
                     for field, value in work().items():
-                        try:
-                            object.__getattribute__(self, field)
-                        except AttributeError:
-                            setattr(self, field, value)
-                    self._work = tuple(one for one in self._work if one[1] is not work)
+                        setattr(self, field, value)
+                    self._work = tuple([one for one in self._work if one[1] is not work])
                     break
             # Not found: another thread has just done it, or there is no such field at all.
             return object.__getattribute__(self, name)
 
 
-def defer(
-    deferred: Deferred, names: tuple[str, ...], work: Callable[[], Mapping[str, Any]]
-) -> None:
-    """Empty these fields; `work` gives all of them when one is first read.
+def defer(deferred: Deferred, *works: Work) -> None:
+    """Empty these fields; each work gives all of its own when one of them is first read.
 
-    It must give the same whenever it is called: two threads may call it at once. What is set
-    meanwhile stays.
+    It must give the same whenever it is called: two threads may call it at once. Whoever changes one of
+    the fields reads it first, or the work does away with the change.
     """
-    for name in names:
-        delattr(deferred, name)
+    for names, _ in works:
+        for name in names:
+            delattr(deferred, name)
     try:
         waiting = object.__getattribute__(deferred, "_work")
     except AttributeError:
         waiting = ()
-    deferred._work = (*waiting, (names, work))  # type: ignore[attr-defined]
+    deferred._work = (*waiting, *works)  # type: ignore[attr-defined]
 
 
 def unfinished(cls: type[T], *work: Work) -> Any:
