@@ -26,10 +26,12 @@ _ANNOUNCED_ZH: Final = re.compile(
     r"\s{0,8}(?:执行|调用|请求|获取|操作|查询|创建|发送|处理|连接|加载|读取|工具|接口|\w{1,12})(?:出错|失败|异常|错误|超时|未完成|未成功|不成功|被拒绝|受限|中断)"
 )
 _REGRET_ZH: Final = re.compile(
-    r"\s{0,8}(?:【[^】\n]{1,12}】\s{0,2})?(?:(?:很?抱歉|对不起|不好意思)[，,。！!：:\s]{0,2}[^\n，。]{0,12}?)?(?:未能|无法|没能|不能(?!不))[^\n]{1,60}"
+    r"\s{0,8}(?:【[^】\n]{1,12}】\s{0,2})?(?:(?:(?:很?抱歉|对不起|不好意思)[，,。！!：:\s]{0,2}[^\n，。]{0,12}?)?(?:未能|无法|没能|不能(?!不))[^\n]{1,60}"
+    r"|(?:很?抱歉|对不起|不好意思)[，,。！!：:\s]{0,2}[^\n，。]{0,16}?(?:未(?!来)|没有?|不(?!过|妨|仅|同|久)|暂|无(?!论)|已(?:经)?(?:约?满|停|售|截止|结束|下架|过期|失效|到期|关闭|取消|达))"
+    r"|[^\n，,。！!：:；;]{1,20}(?:已(?:经)?|均已)?(?:过期|失效|到期|超时|截止|售罄|约满|满员|下架|冻结|锁定|停用)[，,。！!]\s?请[^\n，,。]{1,20}[。！!]?\s{0,4}$)"
 )
 _REGRET: Final = re.compile(
-    r"\s{0,8}(?:(?:i['’]m|i am|we['’]re|we are) )?(?:so |very )?(?:sorry|unfortunately|apologies|regrettably)\b[^\n]{0,80}?(?:could not|couldn['’]t|cannot|can['’]t|unable|failed|not available|unavailable|went wrong)",
+    r"\s{0,8}(?:(?:i['’]m|i am|we['’]re|we are) )?(?:so |very )?(?:sorry|unfortunately|apologies|regrettably)\b[^\n]{0,80}?(?:could not|couldn['’]t|cannot|can['’]t|can no longer|no longer (?:available|valid|possible|supported|accepted|exists?|active)|unable|failed|not (?:available|eligible|allowed|permitted|supported|possible|accepted|enough)|unavailable|went wrong|declined|rejected|denied|has expired|sold out|fully booked|insufficient)",
     re.IGNORECASE,
 )
 _ANNOUNCED_ELSE: Final = re.compile(
@@ -67,7 +69,8 @@ _SENTENCE: Final = re.compile(
     re.ASCII,
 )
 _CLASS: Final = re.compile(
-    r"\s{0,8}(?:[a-z_][\w]{0,40}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Timeout)\b\s{0,2}[:(\n]",
+    r"\s{0,8}(?:(?:[a-z_][\w]{0,40}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Timeout)\b\s{0,2}[:(\n]"
+    r"|(?:[a-z_]\w{0,40}\.){1,5}(?:errors|exceptions|exc)\.[A-Z]\w{1,60}:\s)",
     re.ASCII,
 )
 _TAGGED: Final = re.compile(r"\s{0,8}<[a-z_]{0,24}error(?:>| [45]\d\d |\(| \[)", re.IGNORECASE)
@@ -238,11 +241,19 @@ def _ends_in_error(text: str) -> bool:
     return "|" not in last and _LISTING.match(last) is None and _ANCHOR.match(last) is not None
 
 
+# The words of a frame are names of the program: ``SaveChangesAsync(Boolean acceptAllChangesOnSuccess)``.
+_FRAME: Final = re.compile(
+    r"(?:Stack ?Trace:)?\s{1,16}(?:at|in|bei|à|en|в|在|場所|위치:?) [\w$][\w$.<>`,|/\[\]]{2,400}\(|#\d{1,4} +[\w/{]"
+)
+
+
 def ends_well(text: str) -> bool:
     """The last line says that it worked after all, or the counts of failures are zero."""
     last = text.rstrip().rsplit("\n", 1)[-1]
     lowered = last.lower()
     if not any(map(lowered.__contains__, _GOOD_WORDS)) or _ON_THE_WAY.search(last):
+        return False
+    if _FRAME.match(last):
         return False
     if _COUNTS.search(last):
         return True
