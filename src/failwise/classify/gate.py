@@ -55,14 +55,14 @@ _BESIDE: Final = frozenset({"msg", "message", "trace_id", "traceId", "request_id
 _FEW: Final = 3
 """An object of so few fields may be nothing but its message."""
 _SOME: Final = 2
-"""And one of a single field a sentence in place of its value."""
+"""And one of which a single field has a value a sentence in its place."""
 
 
 def _is_record(body: Any) -> bool:
     """A record of a log, as a glance tells: data, one value a field, with a message and ids beside."""
     if body.__class__ is not dict or len(body) > _FIELDS:
         return False
-    is_data, data, beside = MARKS.is_data, 0, len(body) < _SOME
+    is_data, data, beside = MARKS.is_data, 0, False
     for name, value in body.items():
         if value.__class__ not in _SCALARS or value is False:
             return False
@@ -72,7 +72,7 @@ def _is_record(body: Any) -> bool:
             return False
         else:
             beside = True
-    return data > _FEW or not beside
+    return data > _FEW or (data >= _SOME and not beside)
 
 
 _FIELDS: Final = 40
