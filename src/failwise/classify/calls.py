@@ -100,7 +100,11 @@ def _with_error(root: Body) -> Shape | None:
         missing = len(root) <= _FIELDS and all(_is_echo(*item) for item in beside.items())
     if not missing:
         return None
-    return Shape("S24", True, first_text(root, ("code", "type", "error_type")), plain(root[name]))
+    told = plain(root[name])
+    beside = first_text(root, ("message", "msg"))
+    if told is not None and beside is not None and " " not in told:
+        told = f"{told}: {beside}"  # the name of what was raised, and its words
+    return Shape("S24", True, first_text(root, ("code", "errorcode", "type", "error_type")), told)
 
 
 def _flagged(root: Body) -> Shape | None:

@@ -70,6 +70,9 @@ def error_object(root: Body, status: int | None) -> Shape | None:
         code = kind or code
     if message is None and code is None:
         return None
+    detail = _first_detail(details)
+    if message is not None and detail is not None and detail not in message:
+        message = f"{message}: {detail}"
     told = error.get("code")
     if told is not None and good_code(told) and (message is None or good_message(message)):
         return None  # an error of code 0: none
@@ -80,6 +83,13 @@ def error_object(root: Body, status: int | None) -> Shape | None:
         message_kind = kind
         return Shape(name, True, code, message or message_kind, parameter, status=own)
     return Shape(name, True, code, message, parameter, status=own)
+
+
+def _first_detail(details: object) -> str | None:
+    """What the first of the details says, as OData has them: the message above is general."""
+    if isinstance(details, list) and details and isinstance(details[0], MAPPING):
+        return first_text(details[0], ("message",)) if "@type" not in details[0] else None
+    return None
 
 
 _NO: Final = frozenset({"false", "f", "n", "no", "fail", "failed", "否"})
@@ -141,11 +151,9 @@ def errcode(root: Body, status: int | None) -> Shape | None:
     ):
         if name in root and not isinstance(root[name], (dict, list, Mapping)):
             if good_code(root[name]) and str(root[name]) != "1":
-                return (
-                    None
-                    if not is_bad(status)
-                    else Shape("S5", None, plain(root[name]), message_of(root))
-                )
+                if is_bad(status):
+                    return Shape("S5", None, plain(root[name]), message_of(root))
+                return _state_failed(root)
             message = message_of(root) or plain(root.get("error"))
             if good_message(message) or (message is None and not only_envelope(root)):
                 return None
@@ -156,6 +164,21 @@ def errcode(root: Body, status: int | None) -> Shape | None:
                 message,
                 status=as_status(root[name]),
             )
+    return None
+
+
+def _state_failed(root: Body) -> Shape | None:
+    """S5: the call went well, and its object did not (``"refundStatus": "FAIL"``), with the reason beside it."""
+    reason = first_text(root, _ERROR_MESSAGES)
+    if reason is None or good_message(reason):
+        return None
+    for name, value in root.items():
+        if (
+            isinstance(value, str)
+            and str(name).endswith(("Status", "_status"))
+            and value.lower() in FAILED_STATUS
+        ):
+            return Shape("S5", True, None, reason)
     return None
 
 

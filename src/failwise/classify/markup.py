@@ -8,10 +8,11 @@ from failwise.evidence.facts import Evidence
 
 _ELEMENT: Final = re.compile(
     r"<(?:\w{1,20}:)?(Code|code|Message|message|RequestId|RequestID|Error|err_code|err_code_des|return_code|return_msg|result_code|"
-    r"faultstring|faultcode|errorCode|errorMessage|HostId|Resource)>\s{0,64}(?:<!\[CDATA\[)?([^<\]]{0,600})"
+    r"faultstring|faultcode|errorCode|errorMessage|errorDescription|errMsg|returnAuthMsg|returnReasonCode|Text|Value|HostId|Resource)"
+    r"(?:\s[^<>]{0,300})?>\s{0,64}(?:<!\[CDATA\[)?([^<\]]{0,600})"
 )
 _XML_ERROR: Final = re.compile(
-    r"<(?:\w{1,20}:)?(?:Error|ErrorResponse|Errors|Fault|error|OpenAPI_ServiceResponse)[\s>]"
+    r"<(?:\w{1,20}:)?(?:Error|ErrorResponse|Errors|Fault|XMLFault|error|OpenAPI_ServiceResponse)[\s>]"
 )
 _PIECE: Final = re.compile(
     r"<(/?)(?:[\w-]{1,40}:)?([A-Za-z_][\w.-]{0,60})(?:\s[^<>]{0,500})?(/?)>|<!\[CDATA\[([^\]]{0,2000})\]\]>|([^<]{1,2000})"
@@ -41,20 +42,31 @@ def xml_shape(text: str) -> Shape | None:
 
         body = xml_body(text)
         return recognise(body, None) if body else None
-    code = (
-        found.get("Code") or found.get("code") or found.get("errorCode") or found.get("faultcode")
-    )
-    message = (
-        found.get("Message")
-        or found.get("message")
-        or found.get("errorMessage")
-        or found.get("faultstring")
-    )
+    code = _first(found, _CODES)
+    message = _first(found, _MESSAGES)
     if not code and not message:
         return None
+    asked = _first(found, ("faultcode", "Value"))
     return Shape(
-        "S15", True, code, message, request_id=found.get("RequestId") or found.get("RequestID")
+        "S15",
+        True,
+        code,
+        message,
+        request_id=_first(found, ("RequestId", "RequestID")),
+        status=400 if asked and _SENDER.search(asked) else None,
     )
+
+
+_CODES: Final = ("Code", "code", "errorCode", "returnReasonCode", "faultcode", "Value")
+_MESSAGES: Final = (
+    "Message", "message", "errorMessage", "errorDescription", "returnAuthMsg", "errMsg", "faultstring", "Text",
+)  # fmt: skip
+_SENDER: Final = re.compile(r"(?:^|:)(?:Client|Sender)\b", re.ASCII)
+"""SOAP 1.1 §4.4.1, SOAP 1.2 §5.4.6: the message itself was at fault, though the status is 500."""
+
+
+def _first(found: dict[str, str], names: tuple[str, ...]) -> str | None:
+    return next((found[name] for name in names if found.get(name)), None)
 
 
 def xml_body(text: str) -> dict[str, object] | None:

@@ -17,7 +17,7 @@ _SUCCESS_CODES: Final = frozenset(
 
 
 _SUCCESS_WORDS: Final = re.compile(
-    r"\s{0,64}(ok|okay|success(ful(ly)?)?|succeeded|done|(?!不|未|部分|没有)[\u4e00-\u9fff]{0,6}成功([\[(（][\w:-]{1,24}[\])）])?|正常|完成"
+    r"\s{0,64}(ok|okay|success(ful(ly)?)?|succeeded|done|(?!部分)(?:(?![不未没非])[\u4e00-\u9fff]){0,12}成功([\[(（][\w:-]{1,24}[\])）])?|正常|完成"
     r"|成功しました|正常(終了|に完了しました)|성공|정상|éxito|sucesso|erfolg(reich)?|успе(х|шно))\s{0,64}[.!。！]?\s{0,64}",
     re.IGNORECASE,
 )
@@ -34,7 +34,7 @@ _ENVELOPE: Final = frozenset(
      "ret", "err_no", "statuscode", "status_code", "sub_code", "sub_msg", "ret_msg", "resultMsg", "respMsg", "returnMsg", "parameters", "s", "v", "p", "d",
      "meta", "version", "method", "instance", "charge", "count", "took", "id", "jsonrpc", "localizedmessage",
      "retry_after", "hint", "field", "param", "fields", "cause", "stack", "exception", "messages", "warnings",
-     "errortype", "subcode", "policyname", "refusalreason", "refusalreasoncode", "errorlink", "errorcauses", "ratelimit", "extensions", "category", "correlationid", "output", "response", "body"}
+     "errortype", "subcode", "returnauthmsg", "policyname", "refusalreason", "refusalreasoncode", "errorlink", "errorcauses", "ratelimit", "extensions", "category", "correlationid", "output", "response", "body"}
 )  # fmt: skip
 
 
@@ -45,7 +45,9 @@ MESSAGE_NAMES: Final = (
 )  # fmt: skip
 
 
-_SPECIAL_MESSAGES: Final = ("sub_msg", "subMsg", "sub_message", "subMessage")
+_SPECIAL_MESSAGES: Final = (
+    "sub_msg", "subMsg", "sub_message", "subMessage", "returnAuthMsg", "Detail",
+)  # fmt: skip
 CODE_NAMES: Final = (
     "code", "Code", "error_code", "errorCode", "ErrorCode", "err_code", "errCode", "sub_code", "infocode", "errcode", "type",
     "status", "retcode", "ret", "reason",
@@ -128,6 +130,13 @@ def first_text(root: Body, names: tuple[str, ...]) -> str | None:
     return None
 
 
+def _cause(causes: object) -> str | None:
+    """What the first of the causes says: the message beside them only says what failed."""
+    if isinstance(causes, list) and causes and isinstance(causes[0], MAPPING):
+        return first_message(causes[0])
+    return None
+
+
 def _issue(details: object) -> str | None:
     """What the first of the details calls its issue, with its words: the message beside it is general."""
     if not isinstance(details, list) or not details or not isinstance(details[0], MAPPING):
@@ -141,7 +150,11 @@ def message_of(root: Body) -> str | None:
     """The message; where a general and a special one are told, both."""
     found = first_message(root)
     if found is not None:
-        special = first_text(root, _SPECIAL_MESSAGES) or _issue(root.get("details"))
+        special = (
+            first_text(root, _SPECIAL_MESSAGES)
+            or _issue(root.get("details"))
+            or _cause(root.get("errorCauses"))
+        )
         if special is None or special in found:
             return found
         return special if found in special else f"{found}: {special}"
@@ -177,7 +190,7 @@ def good_message(text: str | None) -> bool:
 
 
 def empty(value: Any) -> bool:
-    return value is None or value is False or value in ("", [], {}, 0)
+    return value is None or value is False or value in ("", [], {}, 0, "null")
 
 
 def is_bad(status: int | None) -> bool:

@@ -52,6 +52,8 @@ _WRAPPERS: Final = (
     "respHeader",
 )
 _WRAPPER_NAMES: Final = frozenset(_WRAPPERS)
+_AROUND: Final = ("response", "rsp", "msgheader")
+"""How the name of the one field ends that is put around a whole answer."""
 _DEPTH: Final = 4
 
 
@@ -131,7 +133,8 @@ def _carried(root: Body, status: int | None) -> Shape | None:
             and only_echoes({**root, name: None, "extra": None})
             and (own is not None or only_echoes(inner))
         ):
-            found = _ended(inner, names) if only_echoes(inner) else None
+            alone = len(root) == 1 and inner.keys() <= _NUMBERED
+            found = _ended(inner, _OUTCOMES if alone else names) if only_echoes(inner) else None
             if found is not None:
                 return found
             told = message_of(renamed(inner) or inner) if own is not None else None
@@ -151,6 +154,8 @@ def _numbered(root: Body, name: str, head: Body) -> Shape | None:
 
 
 _EXPLICIT: Final = frozenset({"S5"})
+_NUMBERED: Final = frozenset({"code", "message", "msg", "data"})
+"""An object of these, alone under its root, is the whole answer."""
 
 
 def _succeeded(root: Body) -> bool:
@@ -224,7 +229,7 @@ def unwrap(body: Any, depth: int = 0) -> Any:
     for name, inner in body.items():
         if not isinstance(name, str) or not isinstance(inner, MAPPING):
             continue
-        if name.endswith("_response") or (len(body) == 1 and name.lower().endswith("response")):
+        if name.endswith("_response") or (len(body) == 1 and name.lower().endswith(_AROUND)):
             return unwrap(inner, depth + 1)
     if len(body) == 2 and "error" in body and body.get("response"):
         inner = parsed(body["response"]) if isinstance(body["response"], str) else body["response"]

@@ -80,7 +80,10 @@ def told_waits(
         waits.extend(_from_buckets(headers, moment, status))
     if not waits and isinstance(body, (dict, list)):
         failed = status is None or status >= 400
-        for value, unit, name in _named_fields(body, 0 if failed else _DEPTH):
+        held = body
+        if not failed and isinstance(body, dict) and isinstance(body.get("error"), dict):
+            held, failed = body["error"], True
+        for value, unit, name in _named_fields(held, 0 if failed else _DEPTH):
             seconds = _told(value, unit, _moment(headers, now))
             if seconds is not None:
                 waits.append(ToldWait(seconds, name))
