@@ -27,7 +27,10 @@ _LAST: Final = 3
 _ROOM: Final = 6_000
 """Characters at either end of which one may hold the summary of a run of tests."""
 _TRACE: Final = "Traceback (most recent call last)"
-_RAISED: Final = re.compile(r"[A-Za-z_][\w.]{0,120}(?::\s[^\n]*)?\s*\Z", re.ASCII)
+_RAISED: Final = re.compile(
+    r"(?:[A-Za-z_][\w.]{0,120}:\s[^\n]*|(?=[\w.]{0,120}(?:[a-z][A-Z]|\.\w))[A-Za-z_][\w.]{0,120})\s*\Z",
+    re.ASCII,
+)
 _RAISED_LAST: Final = re.compile(
     r"(?:[A-Za-z_]\w{0,40}\.){0,5}[A-Z]\w{1,60}(?:Error|Exception): [^\n]{1,300}", re.ASCII
 )

@@ -6,13 +6,14 @@ from typing import Final
 from failwise.classify import outputs
 from failwise.classify.folding import fold
 from failwise.classify.opened import is_wrapped
+from failwise.classify.prose import explains
 
 _ANCHOR: Final = re.compile(
     r"\s{0,8}(?:result:\s{0,4}|output:\s{0,4}|\[|\*\*|<[a-z_]{0,20}error>|<|❌\s?|⚠️?\s?|░){0,2}"
     r"(?:error|err|fatal|exception|failure|fail(?:ed)?|traceback \(most recent call last\):\n|mcp error|api error"
-    r"|[a-z]{2,20}[ _]error|tool error|错误(?:信息|代码|码)?|錯誤|异常|異常|失败|失敗|出错了?|报错|エラー|errore|erro|erreur|fehler|ошибка|오류|에러"
+    r"|(?!(?:on|no|any|each|if|every|without) )[a-z]{2,20}[ _]error|tool error|错误(?:信息|代码|码)?|錯誤|异常|異常|失败|失敗|出错了?|报错|エラー|errore|erro|erreur|fehler|ошибка|오류|에러"
     r"|(?:unhandled|uncaught)(?: \w{1,20}){0,2} (?:error|exception)|\((?:error|fatal)(?=\)\s))"
-    r"\s{0,2}(?:code)?\s{0,2}(?:[:：!\]*>)]|\((?! ?[^\s()]{1,24}\.? [^\n()]{0,40}\) - )|-\d|\d{3}(?=\s{0,3}(?:[:：,.{(<-]|$))|$)",
+    r"\s{0,2}(?:code)?\s{0,2}(?::(?!=)|[：!\]*>)]|\((?! ?[^\s()]{1,24}\.? [^\n()]{0,40}\) - )|-\d|\d{3}(?=\s{0,3}(?:[:：,.{(<-]|$))|$)",
     re.IGNORECASE,
 )
 _ANNOUNCED: Final = re.compile(
@@ -23,10 +24,10 @@ _ANNOUNCED: Final = re.compile(
     re.IGNORECASE,
 )
 _ANNOUNCED_ZH: Final = re.compile(
-    r"\s{0,8}(?:执行|调用|请求|获取|操作|查询|创建|发送|处理|连接|加载|读取|工具|接口|\w{1,12})(?:出错|失败|异常|错误|超时|未完成|未成功|不成功|被拒绝|受限|中断)"
+    r"\s{0,8}(?:执行|调用|请求|获取|操作|查询|创建|发送|处理|连接|加载|读取|工具|接口|\w{1,12})(?:出错|失败|异常|错误|超时|未完成|未成功|不成功|被拒绝|受限|中断)(?=[^一-龥]|[了原码信代次过详提重请检已无未不或和及]|$)"
 )
 _REGRET_ZH: Final = re.compile(
-    r"\s{0,8}(?:【[^】\n]{1,12}】\s{0,2})?(?:(?:(?:很?抱歉|对不起|不好意思)[，,。！!：:\s]{0,2}[^\n，。]{0,12}?)?(?:未能|无法|没能|不能(?!不))[^\n]{1,60}"
+    r"\s{0,8}(?:【[^】\n]{1,12}】\s{0,2})?(?:(?:(?:很?抱歉|对不起|不好意思)[，,。！!：:\s]{0,2}[^\n，。]{0,12}?)?(?:未能|无法|没能|不能(?![不。，,]))[^\n]{1,60}"
     r"|(?:很?抱歉|对不起|不好意思)[，,。！!：:\s]{0,2}[^\n，。]{0,16}?(?:未(?!来)|没有?|不(?!过|妨|仅|同|久)|暂|无(?!论)|已(?:经)?(?:约?满|停|售|截止|结束|下架|过期|失效|到期|关闭|取消|达))"
     r"|[^\n，,。！!：:；;]{1,20}(?:已(?:经)?|均已)?(?:过期|失效|到期|超时|截止|售罄|约满|满员|下架|冻结|锁定|停用)[，,。！!]\s?请[^\n，,。]{1,20}[。！!]?\s{0,4}$)"
 )
@@ -38,7 +39,7 @@ _ANNOUNCED_ELSE: Final = re.compile(
     fold(
         r"\s{0,8}(?:[❌⚠✗✖]\ufe0f?\s{0,2})?(?:"
         r"(?:\[[\w .:@/-]{1,40}\]\s?){1,3}(?:[\w.-]{1,40} )?(?:error|failed|failure|exception)\b\s?[:：]"
-        r"|errore (?:di|nel|nella|durante|interno|del|in|imprevisto)|impossibile \w{3,20}|non è (?:stato )?possibile"
+        r"|si è verificato un errore|ocorreu um erro |se (?:ha producido|produjo|ha generado) un error|une erreur (?:s['’]est produite|est survenue)|errore (?:di|nel|nella|durante|interno|del|in|imprevisto)|impossibile \w{3,20}|non è (?:stato )?possibile"
         r"|erreur (?:de|du|lors|interne|pendant|dans|inattendue|réseau)|impossible d[e'’]|[ée]chec d[eu'’]|nous n'avons pas pu"
         r"|error (?:de|del|al|en el|en la|interno|durante|inesperado)|no (?:se |ha )?(?:pudo|puede|fue posible|ha sido posible|pude)|fallo (?:de|en|al)"
         r"|erro (?:de|do|da|ao|na|no|em|interno|durante|inesperado)|n[ãa]o (?:foi|[ée]) poss[íi]vel|falha (?:ao|na|no|de|em)"
@@ -74,12 +75,6 @@ _CLASS: Final = re.compile(
     re.ASCII,
 )
 _TAGGED: Final = re.compile(r"\s{0,8}<[a-z_]{0,24}error(?:>| [45]\d\d |\(| \[)", re.IGNORECASE)
-_PROSE: Final = re.compile(
-    r"\W{0,4}(?:[\w'’-]{1,30} ){1,6}(?:is|was|are|were) (?:an?|the|one of) (?!(?:required|mandatory|invalid|duplicate|directory|reserved|read-only"
-    r"|bad|wrong|missing|known|protected|restricted|problem|error|issue|server|network|connection|timeout|conflict|syntax|mismatch|valid|different"
-    r"|string|number|list|type|file|folder)\b)|\W{0,4}(?:[\w'’-]{1,30} ){1,6}[\w'’-]{1,30}\? [A-Z]"
-    r"|(?i:\W{0,4}(?:i['’]m |i am |we['’]re |we are )?(?:so |very )?sorry (?:to hear|about|for (?:the|any|your|that)))\b"
-)
 _SHORT_WAY: Final = 400
 """A long text that holds a traceback further on is a page about one, unless it ends there."""
 _TRACEBACK: Final = re.compile(r"^Traceback \(most recent call last\):\s*\n\s+File ", re.MULTILINE)
@@ -95,7 +90,7 @@ _FORM: Final = re.compile(
     r"\s{0,8}(?:exit (?:code|status):? [1-9]|permission to [^\n]{1,80} denied|unknown|invalid|missing|unauthorized|forbidden|unsupported|unrecognized|illegal|bad|no such|no (?:tool|function) named|(?:sub-?)?agent [\"'`][^\n]{1,60}[\"'`] not found|option requires|[\w.-]{1,20}: '[^'\n]{1,60}' is not a \w{2,16} command|usage: [^\0]{1,380}?\n[^\n:]{1,60}: error: |\"?[\w ./-]{1,40}\"? requires (?:exactly|at least|at most) \d|code execution failed|the user doesn['’]t want|(?:the )?user (?:denied|rejected|declined)|\w{1,24} requested permissions?|not found|access denied|permission denied|"
     r"(?:tool|function) [^\n]{1,60} (?:is not|isn't|was not) (?:available|found|registered|known|a valid)|rate limit|too many requests|\d{1,3} validation errors?|validation[_ ]error|agent stopped|request (?:failed|timed out)|http error(?! codes?)|connection (?:refused|reset|error)|"
     r"[45]\d\d (?:page )?(?:not found|bad request|forbidden|unauthorized|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out)|"
-    r"-?(?:moved|ask) \d{1,5} [\w.:\[\]-]{1,255}:\d{2,5}$|timed? ?out|[\w.-]{1,40} timed out after \d|无效|未知|缺少|没有权限|权限不足|余额不足|库存不足|请求过于频繁|参数错误|网络错误|系统繁忙)",
+    r"-?(?:moved|ask) \d{1,5} [\w.:\[\]-]{1,255}:\d{2,5}$|timed? ?out(?!s)|[\w.-]{1,40} timed out after \d|无效|未知|缺少|没有权限|权限不足|余额不足|库存不足|请求过于频繁|参数错误|网络错误|系统繁忙)",
     re.IGNORECASE,
 )
 _RECOVERED: Final = re.compile(
@@ -107,21 +102,29 @@ _ON_THE_WAY: Final = re.compile(
 )
 """Progress that git prints before and after what stopped it, and what a driver says of the last packet: no end."""
 _NEGATED: Final = re.compile(
-    r"(?:not|un|without|0|no|never)[ -]?$|(?:未|不|没有|没能|无法)$", re.IGNORECASE
+    r"(?:not|un|without|0|no|never)[ -]?$|(?:未|不|没有|没能|无法|[未不没]能|未被)$", re.IGNORECASE
 )
 _COUNTS: Final = re.compile(
     r"\b(?:0|no|none|zero) (?:errors?|failed|failures|timeouts?)\b|\d+ passed", re.IGNORECASE
 )
 _CALM: Final = re.compile(
-    r"[^\n\"'{]{0,48}?(?<![\w.])(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE|\[(?:info|debug|trace|notice)\])(?![\w.])"
+    r"(?:(?!ERROR|FATAL|WARN|CRIT|[Ee]rror|[Ff]ail|[Ee]xception)[^\n\"'{]){0,112}?(?<![\w.])(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE|\[(?:info|debug|trace|notice)\])(?![\w.])"
+    r"|[ID]\d{4} \d\d:\d\d:\d\d|[^\n]{0,120}?(?:\b(?:level|lvl|severity)=[\"']?|[\"'](?:level|lvl|severity|log\.level)[\"']: ?[\"'])(?i:info|debug|trace|notice)\b"
+    r"|\[[^\]\n]{10,40}\] \{[\w.]{1,60}:\d{1,6}\} (?:INFO|DEBUG)\b|(?:ok|changed|skipping|included): \[[\w.-]{1,80}\]|\S{0,32} ?##\[(?:group|endgroup|debug|command|section)\]"
+    r"|\W?\d[\d:. -]{7,32} (?:INF|DBG|VRB)\]|[^\n]{0,80}\bLOG:  (?:duration|statement|execute|connection|disconnection|checkpoint|automatic)\b"
+    r"|[^\n]{0,80}\bCRON\[\d{1,8}\]: \(\w{1,32}\) CMD \(|[^\n]{0,200}? (?:\d{1,7}/){4}\+?\d{1,7} [23]\d\d \d{1,12} "
     r"|[^\n]{0,120}?(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S{1,400}(?: HTTP/\d(?:\.\d)?)?[\"']? [23]\d\d(?!\d)"
 )
+_CALM_SIGN: Final = re.compile(
+    r"INFO|DEBUG|TRACE|NOTICE|VERBOSE|info|debug|trace|notice|Info|Debug|INF\]|DBG\]|VRB\]|LOG:  |CRON\[|##\[|[ID]\d{4} |: \[| [23]\d\d(?!\d)"
+)
+"""One of these stands in every line that is calm."""
 _DENIED: Final = re.compile(
     r"(?:未(?!能|知|处理|捕获|授权|登[录陆]|通过|找到|响应|定义)|没有?(?!能|权限|找到|响应)|无(?!法|效|权|响应|可)|并无|不会|不再|避免了?|防止|预防|修复(?:了)?|解决(?:了)?)[^\n，。,;；：:]{0,8}?"
     r"(?:过期|失效|超时|异常|错误|失败|故障|冻结|封禁|报错|出错|重复\w{0,2}|限流|中断|断开|丢失|逾期|欠费)"
     r"|(?:限流|频率限制|频次限制|限速|限购|并发限制|超时(?:时间)?|阈值|重试)[^\n，。,;；]{0,6}(?:配置|设置|规则|策略|设为|调整|为|是|[:：]) ?[^\n，。,;；]{0,16}"
     r"|(?<![\d.])0 ?[个条次项处]?(?:错误|失败|异常|超时)|(?:失败|错误|异常|超时|出错)(?:数|量|条数|次数)?[：: ]{0,2}0(?![\d.])|\w{0,24}[Tt]ime_?[Oo]ut\w{0,6}[\"']?\s?[=:]\s?\d{1,9}(?:ms|s)?"
-    r"|(?:将|会)(?:在|于)?[^\n，。,;；]{0,14}(?:过期|到期|失效|关闭|维护|下线)|即将(?:过期|到期|失效|下线)"
+    r"|(?:初始化|创建|启动|配置|加载)(?:完成|成功)[，,；;][^\n，。]{0,16}(?:超时|重试)|(?:将|会)(?:在|于)?[^\n，。,;；]{0,14}(?:过期|到期|失效|关闭|维护|下线)|即将(?:过期|到期|失效|下线)"
     r"|(?:已|自动)(?:跳过|忽略|过滤)[^\n，。,;；]{0,8}|上次(?:失败|超时|错误|异常)|(?:失败|错误|异常|超时|出错)率|限购 ?\d{1,4}|(?:校验|验证|检查|审核|认证|检测|测试)(?:均|已|全部|结果)?(?:通过|成功|正常)"
 )
 """In Chinese one sign before the word says that it did not happen, or a word after it that it is a setting."""
@@ -176,12 +179,7 @@ def _asks_to_wait(end: str) -> bool:
 
 def has_failed(text: str) -> bool:
     """The same of what a tool gave back, which has more forms than a log: it also ends as failures do."""
-    return (announces_failure(text) or outputs.fails(text)) and not _is_prose(text)
-
-
-def _is_prose(text: str) -> bool:
-    """A sentence that tells what something is, or asks: "Connection Refused is a novel", "Unable to attend?"."""
-    return len(text) <= SHORT and _PROSE.match(text) is not None
+    return (announces_failure(text) or outputs.fails(text)) and not explains(text)
 
 
 def has_failing_form(text: str) -> bool:
@@ -191,7 +189,7 @@ def has_failing_form(text: str) -> bool:
         len(text) <= SHORT
         and text.count("\n") <= 12
         and bool(_FORM.match(text) or _SHELL.match(text))
-        and not _is_prose(text)
+        and not explains(text)
     )
 
 
@@ -277,6 +275,7 @@ def is_calm(text: str) -> bool:
     lines = text.strip().split("\n", _CALM_LINES)
     return (
         len(lines) <= _CALM_LINES
+        and _CALM_SIGN.search(lines[0]) is not None
         and _CALM.match(lines[0]) is not None
         and all(_CALM.match(line) or _SETTING.fullmatch(line) for line in lines if line.strip())
     )
@@ -290,7 +289,7 @@ _SETTING: Final = re.compile(
 
 
 _TROUBLE: Final = re.compile(
-    r"出(?:了|现)(?:一?[点些]|某些)?(?:小)?(?:问题|故障|状况|差错)|something went wrong|oops|try again|not available|fatal|^code: [a-z]\w{3,60}\s{1,8}message: |(?<![-_/])error(?![-_/]\w)|fail|exception|denied|refused|timed? ?out|invalid|错误|失败|异常|超时|无效|无法|不支持|拒绝|过期|cannot|unable to|could not|not allowed",
+    r"出(?:了|现)(?:一?[点些]|某些)?(?:小)?(?:问题|故障|状况|差错)|something went wrong|oops|try again|not available|fatal|^code: [a-z]\w{3,60}\s{1,8}message: |(?<![-_/])error(?![-_/]\w|s=(?:remount|continue))|fail|exception|denied|refused|timed? ?out|invalid(?!at)|错误|失败|异常|超时|无效|无法|不支持|拒绝|过期|cannot|unable to|could not|not allowed",
     re.IGNORECASE,
 )
 

@@ -5,6 +5,7 @@ from typing import Final
 from failwise.classify import texts
 from failwise.classify.case import Case, Judgement
 from failwise.classify.finding import PHRASE, Finding, Said, strongest
+from failwise.classify.mended import is_mended, is_step
 from failwise.classify.reports import reports_work
 from failwise.classify.selection import refined, split
 from failwise.classify.structure import exception_findings
@@ -61,6 +62,7 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         texts.is_listing(text)
         or (texts.ends_well(text) and not texts.announces_failure(text))
         or reports_work(text)
+        or is_step(text)
     ):
         return case.success("a listing, a report of work done, or it ended well")
     case.read_shape(evidence.status if evidence.status and evidence.status >= 400 else None)
@@ -87,10 +89,13 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         if finer is not None:
             return case.over(finer, "what the text of a refusal is about")
         return case.over(winner, why)
-    if best is not None and best.code != "unknown.unclassified":
-        return case.over(best, "the strongest rule")
     failed = case.shape is not None and bool(case.shape.failed)
-    if not (certain or failed or structure) and texts.is_calm(text):
+    sure = certain or failed or bool(structure)
+    if best is not None and best.code != "unknown.unclassified":
+        if not sure and best.family == "text" and texts.is_calm(text) and is_mended(text):
+            return case.success("a line of a log that tells what was done about it")
+        return case.over(best, "the strongest rule")
+    if not sure and texts.is_calm(text):
         return case.success("a line of a log that reports no failure")
     rough = strongest(stems(words)) if certain or failed or texts.announces_failure(text) else None
     if rough is not None:
