@@ -101,9 +101,9 @@ def _with_error(root: Body) -> Shape | None:
     if not missing:
         return None
     told = plain(root[name])
-    beside = first_text(root, ("message", "msg"))
-    if told is not None and beside is not None and " " not in told:
-        told = f"{told}: {beside}"  # the name of what was raised, and its words
+    said = first_text(root, ("message", "msg"))
+    if told is not None and said is not None and " " not in told:
+        told = f"{told}: {said}"  # the name of what was raised, and its words
     return Shape("S24", True, first_text(root, ("code", "errorcode", "type", "error_type")), told)
 
 

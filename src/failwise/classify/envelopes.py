@@ -230,6 +230,8 @@ def code_and_message(root: Body, status: int | None) -> Shape | None:
         if not only_envelope(root):
             if own is not None and _without_answer(root):
                 return Shape("S6", True, code, message, status=own)
+            if plain(root.get("sub_code")) and not good_code(value) and _only_scalars(root):
+                return Shape("S6", True, code, message, status=own)
             if not only_echoes(root):
                 return None
             return Shape("S6", True if name in _RESULT_CODES else None, code, message, status=own)
@@ -259,6 +261,11 @@ _ERROR_MESSAGES: Final = (
 )  # fmt: skip
 
 
+def _only_scalars(root: Body) -> bool:
+    """Is nothing in it a list or an object with something inside?"""
+    return not any(value and isinstance(value, (dict, list, Mapping)) for value in root.values())
+
+
 def status_field(root: Body, status: int | None) -> Shape | None:
     """S8, S20: a status in the body says that it failed."""
     for name in ("status", "Status", "s", "state", "result", "Result"):
@@ -282,6 +289,8 @@ def status_field(root: Body, status: int | None) -> Shape | None:
                     message,
                     status=as_status(root.get("code")),
                 )
+            if message is not None and called and next(iter(root)) == name and _only_scalars(root):
+                return Shape("S8", None, code if code != value else None, message)
             continue
         if isinstance(value, str) and value.lower() in _MODERATED:
             return Shape(

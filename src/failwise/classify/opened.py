@@ -27,17 +27,25 @@ _INTRODUCED: Final = re.compile(
     r"\s{0,8}(?:\[[\w ]{1,40} for '[^'\n]{1,200}'\] Result:|(?:Command|Tool|Function) [\w.-]{1,60} returned:|(?:The )?(?:output|result) of the (?:OS|command|tool):|#{1,4} Result(?=\n)|Observation:(?=\s)|(?:Tool|Function) (?:result|output|response):(?=\s)|(?:HTTP )?(?:Response )?Status(?:[ _]?Code)?[:= ]{1,2}2\d\d[.,;]?\s{1,2}(?:Response|Body|Content|Text|Data)(?: body)?[:=])\s{0,8}",
     re.IGNORECASE,
 )
+_RECORD: Final = re.compile(
+    r"\s{0,8}\[?(?:McpSchema\.)?TextContent[\[(](?:type=\w{1,12}, )?audience=[^,\n]{1,40}, priority=[^,\n]{1,12}, text=",
+    re.ASCII,
+)
+"""A block of content as Java prints a record."""
+_RECORD_END: Final = re.compile(r"(?:, meta=[^\n]{0,40})?[\])]{1,3}\s{0,4}\Z")
 _MESSAGE: Final = re.compile(r"\s{0,8}(?:ToolMessage\()?content=(?=[\"'])")
 _MESSAGE_REST: Final = re.compile(
     r",?\s(?:name|tool_call_id|status|additional_kwargs|response_metadata|id|artifact)="
 )
 _WRAPPED: Final = re.compile(
-    "|".join(f"(?:{either.pattern})" for either in (_PRINTED, _MESSAGE, _INTRODUCED)), re.IGNORECASE
+    "|".join(f"(?:{either.pattern})" for either in (_PRINTED, _MESSAGE, _INTRODUCED, _RECORD)),
+    re.IGNORECASE,
 )
 _CARRIERS: Final = ("result", "response", "output", "observation", "tool_output", "tool_result", "return_value")  # fmt: skip
 _BLOCK: Final = frozenset({"type", "text", "annotations", "_meta", "meta", "id", "index"})
 _RESULT: Final = frozenset({"content", "_meta", "meta", "structuredContent"})
 _TOOL_MESSAGE: Final = frozenset({"role", "name", "tool", "tool_name", "tool_call_id", "tool_use_id", "call_id", "id", "content"})  # fmt: skip
+_FLAGGED_MESSAGE: Final = _TOOL_MESSAGE | {"error", "requestor", "timestamp", "turn_idx"}
 _GENERAL: Final = re.compile(r"\s{0,4}(?:message )?error[.… ]{0,6}", re.IGNORECASE)
 """Errors that say only that there may be one: the answer beside them knows better."""
 
@@ -61,6 +69,9 @@ def opened_text(text: str) -> Opened | None:
         return _printed(text[:_LOOKED_AT])
     if _CUT.match(text):
         return _cut_off(text[:_LOOKED_AT])
+    record = _RECORD.match(text)
+    if record is not None:
+        return Opened(_RECORD_END.sub("", text[record.end() :][:_LOOKED_AT]))
     if text.startswith("[") and len(text) <= _LISTED:
         return _listed(text)
     if _MESSAGE.match(text):
@@ -109,6 +120,10 @@ def opened_body(body: Any) -> Opened | None:
     if isinstance(body, MAPPING):
         if len(body) == 2 and "response" in body and "error" in body:
             return _beside_error(body["error"], body["response"])
+        if len(body) == 2 and body.get("success") is True:
+            told = _flagged_within(body)
+            if told is not None:
+                return Opened(told)
         if len(body) == 1:
             name, held = next(iter(body.items()))
             if name in _CARRIERS and held and isinstance(held, (str, *MAPPING)):
@@ -122,8 +137,12 @@ def opened_body(body: Any) -> Opened | None:
             and body.keys() <= _BLOCK
         ):
             return Opened(body["text"])
-        if isinstance(body.get("content"), str) and len(body) > 1 and body.keys() <= _TOOL_MESSAGE:
-            return Opened(body["content"], strict=True)
+        if isinstance(body.get("content"), str) and len(body) > 1:
+            if body.keys() <= _TOOL_MESSAGE:
+                return Opened(body["content"], strict=True)
+            if body.keys() <= _FLAGGED_MESSAGE and isinstance(body.get("error"), bool):
+                block = {"type": "text", "text": body["content"]}
+                return Opened({"content": [block], "isError": body["error"]})
         if isinstance(body.get("content"), list) and isinstance(_flag(body), bool):
             return Opened(dict(body))
         held = body.get("content")
@@ -147,6 +166,20 @@ def opened_body(body: Any) -> Opened | None:
 
 def _flag(body: Any) -> Any:
     return body.get("isError", body.get("is_error"))
+
+
+def _flagged_within(body: Any) -> dict[str, Any] | None:
+    """The result of an MCP tool that failed, in a field of a runner that calls its own part a success."""
+    for name in _CARRIERS:
+        held = body.get(name)
+        inner = parsed(held) if isinstance(held, str) else held
+        if (
+            isinstance(inner, MAPPING)
+            and _flag(inner) is True
+            and isinstance(inner.get("content"), list)
+        ):
+            return dict(inner)
+    return None
 
 
 def _is_outcome(item: Any) -> bool:

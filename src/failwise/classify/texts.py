@@ -107,6 +107,11 @@ _NEGATED: Final = re.compile(
 _COUNTS: Final = re.compile(
     r"\b(?:0|no|none|zero) (?:errors?|failed|failures|timeouts?)\b|\d+ passed", re.IGNORECASE
 )
+_NO_DETAILS: Final = re.compile(
+    r"(?:failed|failure|error)\b[^\n]{0,40} (?:with|but|and) no error (?:details?|messages?|text|output|code)",
+    re.IGNORECASE,
+)
+"""A failure of which nothing more is told."""
 _CALM: Final = re.compile(
     r"(?:(?!ERROR|FATAL|WARN|CRIT|[Ee]rror|[Ff]ail|[Ee]xception)[^\n\"'{]){0,112}?(?<![\w.])(?:INFO|DEBUG|TRACE|NOTICE|VERBOSE|\[(?:info|debug|trace|notice)\])(?![\w.])"
     r"|[ID]\d{4} \d\d:\d\d:\d\d|[^\n]{0,120}?(?:\b(?:level|lvl|severity)=[\"']?|[\"'](?:level|lvl|severity|log\.level)[\"']: ?[\"'])(?i:info|debug|trace|notice)\b"
@@ -254,7 +259,7 @@ def ends_well(text: str) -> bool:
     if _FRAME.match(last):
         return False
     if _COUNTS.search(last):
-        return True
+        return _NO_DETAILS.search(last) is None
     found = None
     for match in _RECOVERED.finditer(last):
         found = match
