@@ -10,6 +10,7 @@ FRAMEWORKS ?= .venv-frameworks
 FRAMEWORKS_MORE ?= .venv-frameworks-more
 BIN := $(VENV)/bin
 PROFILES := src/failwise/profiles
+DOCUMENTS := src/failwise/vocabulary
 # A file's tests stay together: servers and databases are started once for them. Many of them wait for
 # processes and sockets, so that one worker more than there are cores does no harm; five at most.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); [ "$$n" -lt 4 ] && echo $$((n + 1)) || echo 5)
@@ -41,12 +42,16 @@ $(VENV)/.ready: pyproject.toml hatch_build.py
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $@
 
-# Installing compiles the profiles; afterwards only a changed source does.
+# Installing compiles the profiles and the tables; afterwards only a changed source does.
 $(PROFILES)/compiled/index.json: $(wildcard $(PROFILES)/data/*.yaml) $(PROFILES)/build.py | $(VENV)/.ready
 	$(BIN)/python $(PROFILES)/build.py
 	@touch $@
 
-setup: $(VENV)/.ready $(PROFILES)/compiled/index.json
+$(DOCUMENTS)/compiled/.made: $(shell find src/failwise -name '*.toml') $(DOCUMENTS)/documents.py | $(VENV)/.ready
+	$(BIN)/python $(DOCUMENTS)/documents.py
+	@touch $@
+
+setup: $(VENV)/.ready $(PROFILES)/compiled/index.json $(DOCUMENTS)/compiled/.made
 
 demo: setup
 	$(BIN)/failwise demo
@@ -160,4 +165,4 @@ confidence: setup
 	$(BIN)/python scripts/measure_confidence.py
 
 clean:
-	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) $(BROWSER) $(FRAMEWORKS) $(FRAMEWORKS_MORE) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled
+	rm -rf $(VENV) $(CLIENTS) $(ENGINES) $(SERVERS) $(BROWSER) $(FRAMEWORKS) $(FRAMEWORKS_MORE) .servers build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis $(PROFILES)/compiled $(DOCUMENTS)/compiled

@@ -1,6 +1,6 @@
-"""Build step: provider profiles (YAML, for people) become an index and one JSON each (for the runtime).
+"""Build step: what people write (profiles in YAML, tables in TOML) becomes JSON, which the runtime reads quickly.
 
-Runs for wheels, source distributions and editable installs. The compiler is loaded by its path:
+Runs for wheels, source distributions and editable installs. The compilers are loaded by their paths:
 failwise itself is not installed yet when this runs.
 """
 
@@ -11,14 +11,20 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class ProfileBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Compiles ``src/failwise/profiles/data/*.yaml`` into ``src/failwise/profiles/compiled``."""
+class CompilingHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Writes the folders ``compiled`` of ``profiles`` and ``vocabulary``."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        profiles = Path(self.root, "src", "failwise", "profiles")
-        location = importlib.util.spec_from_file_location("profile_build", profiles / "build.py")
-        assert location is not None
-        assert location.loader is not None
-        compiler = importlib.util.module_from_spec(location)
-        location.loader.exec_module(compiler)
-        compiler.write(profiles / "data", profiles / "compiled")
+        package = Path(self.root, "src", "failwise")
+        profiles = package / "profiles"
+        _loaded(profiles / "build.py").write(profiles / "data", profiles / "compiled")
+        _loaded(package / "vocabulary" / "documents.py").write(package)
+
+
+def _loaded(path: Path) -> Any:
+    location = importlib.util.spec_from_file_location(f"{path.stem}_at_build", path)
+    assert location is not None
+    assert location.loader is not None
+    compiler = importlib.util.module_from_spec(location)
+    location.loader.exec_module(compiler)
+    return compiler

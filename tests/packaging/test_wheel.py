@@ -75,6 +75,13 @@ def test_each_profile_is_shipped_compiled(contents: list[str]) -> None:
     assert names == {*sources, "index"}
 
 
+def test_each_table_is_shipped_compiled(checkout: Path, contents: list[str]) -> None:
+    """The build step ran: one JSON for each TOML."""
+    made = [name for name in contents if name.startswith("failwise/vocabulary/compiled/")]
+    sources = list((checkout / "src" / "failwise").rglob("*.toml"))
+    assert len(made) == len(sources) > 30
+
+
 def test_nothing_but_the_package_is_in_the_wheel(contents: list[str]) -> None:
     """No tests, caches or other people's files."""
     strangers = [

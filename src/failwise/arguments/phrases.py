@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 
 LANGUAGES = ("en", "zh")
@@ -16,10 +16,7 @@ def phrases() -> Mapping[str, Any]:
 
     Raises `ConfigurationError` when an entry lacks a language.
     """
-    import tomllib
-
-    text = resources.files("failwise.arguments").joinpath("phrases.toml").read_text("utf-8")
-    sections = tomllib.loads(text)
+    _, sections = documents.read("failwise.arguments", "phrases.toml")
     for section in ("violation", "type", "format", "word", "malformed"):
         for name, row in sections[section].items():
             if any(not isinstance(row.get(language), str) for language in LANGUAGES):

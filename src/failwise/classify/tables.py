@@ -3,9 +3,9 @@
 import functools
 import re
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any, Final
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.codes import category_of, lookup
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Category, Effect, FixBy
@@ -98,13 +98,7 @@ class KindRow:
 
 def read_toml(name: str) -> tuple[str, dict[str, Any]]:
     """One data file of this room: its text and its data. Raises `ConfigurationError`."""
-    import tomllib
-
-    text = resources.files("failwise.classify").joinpath("rules", name).read_text("utf-8")
-    try:
-        return text, tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"not valid TOML: {error}", file=name) from error
+    return documents.read("failwise.classify", f"rules/{name}")
 
 
 def parse_rules(

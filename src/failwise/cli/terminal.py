@@ -6,7 +6,9 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
+
+from failwise.vocabulary import documents
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,11 +42,7 @@ def language(given: str | None) -> "Language":
 
 @functools.cache
 def _all_words() -> Mapping[str, Mapping[str, str]]:
-    import tomllib
-    from importlib import resources
-
-    text = resources.files("failwise.cli").joinpath("words.toml").read_text("utf-8")
-    return cast("Mapping[str, Mapping[str, str]]", tomllib.loads(text))
+    return documents.read("failwise.cli", "words.toml")[1]
 
 
 def say(lang: "Language", sentence: str, /, **facts: object) -> str:

@@ -8,9 +8,10 @@ import functools
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from failwise.runtime.discretion import discreet_repairs
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.result import Language, Repair
 
@@ -174,8 +175,4 @@ def _digest(tool: str, repairs: Sequence[Repair], params: Mapping[str, Any] | No
 
 @functools.cache
 def _words() -> Mapping[str, Mapping[str, str]]:
-    import tomllib
-    from importlib import resources
-
-    text = resources.files("failwise.connect").joinpath("words.toml").read_text("utf-8")
-    return cast("Mapping[str, Mapping[str, str]]", tomllib.loads(text))
+    return documents.read("failwise.connect", "words.toml")[1]

@@ -4,9 +4,9 @@ import datetime
 import functools
 import unicodedata
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any, Final
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.result import Language
 
 LONGEST: Final = 4_000
@@ -17,10 +17,7 @@ _ALLOWED: Final = "\n\t"
 @functools.cache
 def words_of(lang: Language) -> Mapping[str, Any]:
     """The sentences of the pages."""
-    import tomllib
-
-    text = resources.files("failwise.dashboard").joinpath("words.toml").read_text("utf-8")
-    found: Mapping[str, Any] = tomllib.loads(text)[lang]
+    found: Mapping[str, Any] = documents.read("failwise.dashboard", "words.toml")[1][lang]
     return found
 
 

@@ -2,10 +2,10 @@
 
 import functools
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from typing import Any, Final, get_args
 
 from failwise.evidence.facts import ExceptionFact, Phase
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
 
@@ -183,15 +183,9 @@ def _phase(name: str, place: str) -> Phase:
 @functools.cache
 def class_table() -> ClassTable:
     """The table, read once. Raises `ConfigurationError` naming the entry that is wrong."""
-    import tomllib
-
     data: dict[str, Any] = {}
     for name in FILES:
-        text = resources.files("failwise.evidence").joinpath(name).read_text("utf-8")
-        try:
-            more = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigurationError(f"not valid TOML: {error}", file=name) from error
+        more = documents.read("failwise.evidence", name)[1]
         more["messages"] = [*data.get("messages", ()), *more["messages"]]
         data |= more
     try:

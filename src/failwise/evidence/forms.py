@@ -3,9 +3,9 @@
 import functools
 import re
 from collections.abc import Mapping
-from importlib import resources
 from typing import Final
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.alternation import any_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
@@ -73,10 +73,7 @@ def needed(literals: tuple[str, ...], lowered: str) -> bool:
 @functools.cache
 def forms() -> Forms:
     """The forms, read once. Raises `ConfigurationError` naming the pattern that is wrong."""
-    import tomllib
-
-    text = resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8")
-    data = tomllib.loads(text)
+    _, data = documents.read("failwise.evidence", FILE)
     try:
         return Forms(
             tuple(Form(tuple(row["need"]), _compiled(row["pattern"])) for row in data["status"]),

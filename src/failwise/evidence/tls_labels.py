@@ -4,9 +4,9 @@ import datetime
 import functools
 import string
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any, Final
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
 
@@ -47,11 +47,9 @@ class Labels:
 @functools.cache
 def labels() -> Labels:
     """The labels, read once. Raises `ConfigurationError` naming what is wrong."""
-    import tomllib
-
-    data = tomllib.loads(resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8"))
+    _, data = documents.read("failwise.evidence", FILE)
     try:
-        floor = datetime.datetime.combine(data["clock"]["floor"], datetime.time(), datetime.UTC)
+        floor = datetime.datetime.fromisoformat(f"{data['clock']['floor']}T00:00:00Z")
         read = Labels(
             {int(code): name for code, name in data["codes"].items()},
             tuple((tuple(row["within"]), row["diagnosis"]) for row in data["reasons"]),

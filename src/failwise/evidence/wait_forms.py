@@ -3,9 +3,9 @@
 import functools
 import re
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any, Final, TypeAlias
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.alternation import any_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
@@ -51,7 +51,6 @@ class Phrases:
 @functools.cache
 def phrases() -> Phrases:
     """The forms, read once. Raises `ConfigurationError` naming what is wrong."""
-    import tomllib
 
     seconds = {
         "ns": 1e-9,
@@ -62,7 +61,7 @@ def phrases() -> Phrases:
         "h": 3_600.0,
         "d": 86_400.0,
     }
-    data = tomllib.loads(resources.files("failwise.evidence").joinpath(FILE).read_text("utf-8"))
+    _, data = documents.read("failwise.evidence", FILE)
     try:
         factors = {word: seconds[unit] for unit, words in data["units"].items() for word in words}
         units = "|".join(sorted(map(re.escape, factors), key=len, reverse=True))

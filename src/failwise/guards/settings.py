@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
 
@@ -122,10 +123,8 @@ _RANGES: Mapping[str, Mapping[str, tuple[float, float, bool]]] = {
 @functools.cache
 def default_settings() -> GuardSettings:
     """The figures of `defaults.toml`, read once."""
-    from importlib import resources
-
-    text = resources.files("failwise.guards").joinpath("defaults.toml").read_text("utf-8")
-    return parse_settings(text, file="guards/defaults.toml", base=None)
+    text, data = documents.read("failwise.guards", "defaults.toml")
+    return read_settings(data, file="guards/defaults.toml", text=text)
 
 
 def parse_settings(

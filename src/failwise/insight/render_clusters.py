@@ -2,12 +2,11 @@
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from failwise.insight.clusters import Cluster
 from failwise.insight.verdict import Verdict
-from failwise.vocabulary import words
+from failwise.vocabulary import documents, words
 from failwise.vocabulary.result import Language
 
 if TYPE_CHECKING:
@@ -22,10 +21,7 @@ _NAMES: Final = 3
 @functools.cache
 def cluster_words(lang: Language) -> Mapping[str, str]:
     """The words of the lists and alarms in one language."""
-    import tomllib
-
-    text = resources.files("failwise.insight").joinpath("clusters.toml").read_text("utf-8")
-    found: Mapping[str, str] = tomllib.loads(text)[lang]
+    found: Mapping[str, str] = documents.read("failwise.insight", "clusters.toml")[1][lang]
     return found
 
 

@@ -5,13 +5,13 @@ One content for all that show it: a terminal (`render`), Markdown (`markdown`).
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import resources
 from typing import Final
 
 from failwise.insight.compare import Change, Comparison
 from failwise.insight.figures import ArgumentErrors, Figures, Report, Share
 from failwise.insight.intervals import Interval
 from failwise.insight.render_clusters import cluster_words, moment
+from failwise.vocabulary import documents
 from failwise.vocabulary.records import record
 from failwise.vocabulary.result import Language
 
@@ -53,10 +53,7 @@ class Paragraph:
 @functools.cache
 def report_words(lang: Language) -> Mapping[str, str]:
     """The words of reports, comparisons and charts in one language."""
-    import tomllib
-
-    text = resources.files("failwise.insight").joinpath("words.toml").read_text("utf-8")
-    words: Mapping[str, str] = tomllib.loads(text)[lang]
+    words: Mapping[str, str] = documents.read("failwise.insight", "words.toml")[1][lang]
     return words
 
 

@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 from typing import Final, Literal, TypeAlias, get_args
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.codes import registry
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Category
@@ -25,9 +25,7 @@ def turn_of(category: str, code: str) -> Turn:
 
 @functools.cache
 def _tables() -> tuple[Mapping[str, Turn], Mapping[str, Turn]]:
-    import tomllib
-
-    data = tomllib.loads(resources.files("failwise.insight").joinpath(_FILE).read_text("utf-8"))
+    _, data = documents.read("failwise.insight", _FILE)
     categories: dict[str, Turn] = data.get("categories", {})
     codes: dict[str, Turn] = data.get("codes", {})
     for name, turn in {**categories, **codes}.items():

@@ -6,12 +6,11 @@ Two lines for a person who has ten seconds: the largest cause, and what else cou
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 from typing import Any, Final
 
 from failwise.insight.clusters import Cluster
 from failwise.insight.turns import Turn
-from failwise.vocabulary import words
+from failwise.vocabulary import documents, words
 from failwise.vocabulary.codes import lookup
 from failwise.vocabulary.records import record
 from failwise.vocabulary.result import Language
@@ -85,10 +84,7 @@ def verdict(clusters: Iterable[Cluster], recent: Sequence[str]) -> Verdict:
 
 @functools.cache
 def _words(lang: Language) -> Mapping[str, str]:
-    import tomllib
-
-    text = resources.files("failwise.insight").joinpath("verdict.toml").read_text("utf-8")
-    found: Mapping[str, str] = tomllib.loads(text)[lang]
+    found: Mapping[str, str] = documents.read("failwise.insight", "verdict.toml")[1][lang]
     return found
 
 

@@ -9,13 +9,12 @@ import difflib
 import functools
 import logging
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.codes import category_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Action, Category
@@ -150,11 +149,13 @@ def load(
 
 @functools.cache
 def _preset(name: str) -> Table:
-    text = resources.files("failwise.policy").joinpath("presets", f"{name}.toml").read_text("utf-8")
-    return _build(tomllib.loads(text), name=f"{name}.toml", text=text)
+    text, data = documents.read("failwise.policy", f"presets/{name}.toml")
+    return _build(data, name=f"{name}.toml", text=text)
 
 
 def _file(path: Path) -> Table:
+    import tomllib
+
     try:
         text = path.read_text("utf-8")
     except OSError as error:

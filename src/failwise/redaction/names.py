@@ -4,8 +4,8 @@ import functools
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from importlib import resources
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\x00-\x7f]+")
@@ -43,10 +43,7 @@ def _table() -> Mapping[str, NameClass]:
 
 @functools.cache
 def _data() -> Mapping[str, list[str]]:
-    import tomllib
-
-    text = resources.files("failwise.redaction").joinpath("names.toml").read_text("utf-8")
-    data: dict[str, list[str]] = tomllib.loads(text)
+    _, data = documents.read("failwise.redaction", "names.toml")
     wanted = {member.value for member in NameClass if member} | {"words"}
     if set(data) != wanted:
         raise ConfigurationError(

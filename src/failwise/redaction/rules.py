@@ -3,10 +3,10 @@
 import functools
 import re
 from collections.abc import Callable, Iterable, Mapping
-from importlib import resources
 from typing import Any
 
 from failwise.redaction.checks import checks
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.needs import alternatives
 from failwise.vocabulary.records import record
@@ -76,10 +76,10 @@ class Rule:
 @functools.cache
 def built_in_rules() -> tuple[Rule, ...]:
     """The rules of the package: documents and places first, then tokens by their prefix."""
-    folder = resources.files("failwise.redaction")
-    rules = parse_rules(folder.joinpath("rules.toml").read_text("utf-8"), "rules.toml")
-    tokens = parse_rules(folder.joinpath("tokens.toml").read_text("utf-8"), "tokens.toml")
-    return (*rules, *tokens)
+    files = ("rules.toml", "tokens.toml")
+    return tuple(
+        rule for file in files for rule in _rules(*documents.read("failwise.redaction", file), file)
+    )
 
 
 def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
@@ -94,6 +94,10 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"line (\d+)", str(error))
         raise ConfigurationError(str(error), file=file, line=int(line[1]) if line else 1) from error
+    return _rules(text, data, file)
+
+
+def _rules(text: str, data: Mapping[str, Any], file: str) -> tuple[Rule, ...]:
     lines = text.splitlines()
     tables = [number for number, line in enumerate(lines, 1) if line.strip() == "[[rule]]"]
     tokens = [number for number, line in enumerate(lines, 1) if line.lstrip().startswith("{")]

@@ -1,13 +1,12 @@
 """What is compared: Failwise itself, parts of it switched off, and other people's strategies, as data."""
 
 import functools
-import tomllib
 from collections.abc import Mapping
-from importlib import resources
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from failwise.simulation.document import Table
 from failwise.simulation.scenario import Scenario
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.records import record
 from failwise.vocabulary.result import Language
@@ -65,8 +64,7 @@ Contender: TypeAlias = Retry | Failwise
 
 @functools.cache
 def _own() -> tuple[str, Mapping[str, Mapping[str, Any]]]:
-    text = resources.files("failwise.simulation").joinpath("contenders.toml").read_text("utf-8")
-    return text, cast("Mapping[str, Mapping[str, Any]]", tomllib.loads(text))
+    return documents.read("failwise.simulation", "contenders.toml")
 
 
 def contender(name: str, scenario: Scenario) -> Contender:

@@ -2,19 +2,16 @@
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 
 from failwise.simulation.tally import Outcome
+from failwise.vocabulary import documents
 from failwise.vocabulary.result import Language
 
 
 @functools.cache
 def words(lang: Language) -> Mapping[str, str]:
     """All phrases of one language."""
-    import tomllib
-
-    text = resources.files("failwise.simulation").joinpath("words.toml").read_text("utf-8")
-    found: Mapping[str, str] = tomllib.loads(text)[lang]
+    found: Mapping[str, str] = documents.read("failwise.simulation", "words.toml")[1][lang]
     return found
 
 

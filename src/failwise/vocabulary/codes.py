@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Category, FixBy
 from failwise.vocabulary.records import record
@@ -34,11 +34,9 @@ def registry() -> Mapping[str, Code]:
 
     Raises `ConfigurationError` naming the entry when the data file is wrong.
     """
-    import tomllib
-
-    text = resources.files("failwise.vocabulary").joinpath("codes.toml").read_text("utf-8")
+    _, data = documents.read("failwise.vocabulary", "codes.toml")
     codes: dict[str, Code] = {}
-    for category, rows in tomllib.loads(text).items():
+    for category, rows in data.items():
         for name, row in rows.items():
             full = f"{category}.{name}"
             codes[full] = _code(full, category, row)

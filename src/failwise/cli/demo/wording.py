@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
-from typing import Any, cast
+from typing import Any
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.kinds import Action
 from failwise.vocabulary.result import Attempt, Language
 from failwise.vocabulary.spec import resolve_flag
@@ -13,10 +13,7 @@ from failwise.vocabulary.steps import Call
 
 @functools.cache
 def _all() -> Mapping[str, Mapping[str, Any]]:
-    import tomllib
-
-    text = resources.files("failwise.cli.demo").joinpath("texts.toml").read_text("utf-8")
-    return cast("Mapping[str, Mapping[str, Any]]", tomllib.loads(text))
+    return documents.read("failwise.cli.demo", "texts.toml")[1]
 
 
 class Wording:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failwise.cli.linting import repeating
 from failwise.cli.linting.tool import Found, innermost
+from failwise.vocabulary import documents
 from failwise.vocabulary.records import record
 
 if TYPE_CHECKING:
@@ -57,11 +58,7 @@ class Finding:
 @functools.cache
 def book() -> Mapping[str, Any]:
     """The rules as they stand in ``rules.toml``."""
-    import tomllib
-    from importlib import resources
-
-    text = resources.files("failwise.cli.linting").joinpath("rules.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    return documents.read("failwise.cli.linting", "rules.toml")[1]
 
 
 def rule_names() -> tuple[str, ...]:

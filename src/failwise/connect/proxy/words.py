@@ -3,8 +3,9 @@
 import difflib
 import functools
 from collections.abc import Collection, Mapping
-from typing import Any, cast
+from typing import Any
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.result import Language, ToolResult
 
 _SHOWN = 20
@@ -42,8 +43,4 @@ def note(result: ToolResult[Any], lang: Language) -> str:
 
 @functools.cache
 def _words() -> Mapping[str, Mapping[str, str]]:
-    import tomllib
-    from importlib import resources
-
-    text = resources.files("failwise.connect.proxy").joinpath("words.toml").read_text("utf-8")
-    return cast("Mapping[str, Mapping[str, str]]", tomllib.loads(text))
+    return documents.read("failwise.connect.proxy", "words.toml")[1]
