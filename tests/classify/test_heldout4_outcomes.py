@@ -10,7 +10,6 @@ for: a search without hits, a test run with a failed test, a record of a failed 
 """
 
 import json
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ import pytest
 
 from failwise.classify import Classifier
 from failwise.classify.contract import retry_verdict
-from failwise.classify.outputs import compiled, fails, forms, reports_tests
 from failwise.evidence import from_value
 from failwise.runtime.glance import plainly_good
 from failwise.vocabulary.failure import Failure
@@ -69,39 +67,6 @@ def test_nothing_is_repeated_in_vain() -> None:
             wrong.append(row["id"])
     assert len(known) > 500
     assert len(wrong) <= len(known) // 100, wrong
-
-
-@pytest.mark.parametrize("form", forms(), ids=lambda form: f"{form.where}.{form.id}")
-def test_example_has_the_form_and_counter_example_has_not(form: Any) -> None:
-    """Each form is that of its example, and not that of its counter-example."""
-    pattern = compiled(form.where, [form.pattern])
-    whole = {
-        "heads": pattern.match,
-        "starts": pattern.match,
-        "lines": pattern.fullmatch,
-        "tails": pattern.fullmatch,
-        "reports": pattern.search,
-    }[form.where]
-    assert whole(form.example)
-    assert not whole(form.counter)
-
-
-@pytest.mark.parametrize("form", forms(), ids=lambda form: f"{form.where}.{form.id}")
-def test_hostile_outputs_take_bounded_time(form: Any) -> None:
-    """Near misses of each form, as long as they are looked at, cost little."""
-    words = form.example[:-1].split() or ["a"]
-    for text in (
-        " ".join(words * 40)[:600],
-        ("a " * 300),
-        ("a-b.c " * 100),
-        "\n".join([form.example[:-1]] * 30),
-        "'" * 600,
-        "x" * 6_000 + "\n" + form.example[:-1],
-    ):
-        begun = time.process_time()
-        fails(text)
-        reports_tests(text)
-        assert time.process_time() - begun < 0.2, text[:80]
 
 
 @pytest.mark.parametrize(

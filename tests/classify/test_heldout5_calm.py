@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from failwise.classify.mended import is_mended, is_step
+from failwise.classify.calm import is_mended, is_step
 from tests.classify import recorded
 
 _ROWS = recorded.rows("heldout5_calm.jsonl")

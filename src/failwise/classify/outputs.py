@@ -6,21 +6,17 @@ forms stand in ``rules/outputs.toml``.
 
 import functools
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from failwise.classify.tables import read_toml
-from failwise.vocabulary.errors import ConfigurationError
-from failwise.vocabulary.records import record
+from failwise.classify.forms import Place, read
 
+_FILE: Final = "outputs.toml"
 SHORT: Final = 600
 """Characters of a text whose first words alone may say that it failed."""
 _SHORT_LINES: Final = 12
 _LINE: Final = 250
 _BEGINNING: Final = 400
 """Characters in which the words stand that a text of any length may begin with."""
-_MARKS: Final = r"\s{0,8}[\[*_❌⚠✗✖✘🚫⛔\ufe0f> ]{0,6}"
-"""What is put before the words."""
 _TAIL: Final = 1_200
 _LAST: Final = 3
 """Lines at the end of which one may say that it failed, within so many characters."""
@@ -51,22 +47,9 @@ _SUMMARY_WORDS: Final = ("pass", "fail", "Ran ", "PASS", "FAIL", "Fail", "tests"
 _LETTERS: Final = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz" else 32 for byte in range(256))  # fmt: skip
 """Turns whatever is no ASCII letter, byte by byte, into a blank."""
 _FOREIGN: Final = "汉"
-_WORD: Final = re.compile(r"‹(\w{1,20})›")
 _ASKED: Final = ("heads", "lines", "starts")
-_WHERE: Final = (*_ASKED, "tails", "reports")
-
-
-@record
-class Form:
-    """One form: where it stands, words of which it has one (none: not looked for by its words), its
-    pattern, a text that has the form and one that has not."""
-
-    id: str
-    where: str
-    need: frozenset[str]
-    pattern: str
-    example: str
-    counter: str
+_TAILS: Final = Place(_FILE, "tails")
+_REPORTS: Final = Place(_FILE, "reports")
 
 
 def fails(text: str) -> bool:
@@ -98,7 +81,7 @@ def reports_tests(text: str) -> bool:
     if not any(map(text.__contains__, _SUMMARY_WORDS)) or begins_badly(text):
         return False
     ends = text if len(text) <= 2 * _ROOM else f"{text[:_ROOM]}\n{text[-_ROOM:]}"
-    return _matcher("reports").search(ends) is not None
+    return _REPORTS.search(ends) is not None
 
 
 def _ends_badly(text: str) -> bool:
@@ -122,7 +105,7 @@ def _ends_badly(text: str) -> bool:
 
 
 def _is_tail(line: str) -> bool:
-    return _matcher("tails").fullmatch(line) is not None
+    return _TAILS.pattern.fullmatch(line) is not None
 
 
 def _without_prompt(text: str) -> str:
@@ -131,7 +114,7 @@ def _without_prompt(text: str) -> str:
 
 def _has(where: str, text: str, words: set[str]) -> bool:
     """Has a text, in which these words stand, one of the forms of a place?"""
-    patterns, waiting = _forms_at(where)
+    patterns, waiting = _waiting(where)
     if words.isdisjoint(waiting):
         return False
     for index in {index for word in words.intersection(waiting) for index in waiting[word]}:
@@ -153,52 +136,16 @@ def _words(text: str) -> set[str]:
 @functools.cache
 def _asked_words() -> frozenset[str]:
     """Without one of these a text has none of the forms that its beginning may have."""
-    return frozenset(word for where in _ASKED for word in _forms_at(where)[1])
+    return frozenset(word for where in _ASKED for word in _waiting(where)[1])
 
 
 @functools.cache
-def _forms_at(where: str) -> tuple[list[re.Pattern[str]], dict[str, list[int]]]:
+def _waiting(where: str) -> tuple[list[re.Pattern[str]], dict[str, list[int]]]:
     """The forms of a place, and which of them wait for which word."""
-    at = [form for form in forms() if form.where == where]
+    settings, forms = read(_FILE)
+    at = [form for form in forms if form.place == where]
     waiting: dict[str, list[int]] = {}
     for index, form in enumerate(at):
         for word in form.need:
             waiting.setdefault(word, []).append(index)
-    return [compiled(where, [form.pattern]) for form in at], waiting
-
-
-@functools.cache
-def forms() -> tuple[Form, ...]:
-    """All forms. Raises `ConfigurationError`, naming the file and the form, for a wrong one."""
-    _, data = read_toml("outputs.toml")
-    found = []
-    for where in _WHERE:
-        for row in data[where]:
-            try:
-                pattern = _spelled(row["pattern"], data["words"])
-                need = frozenset(row["need"]) if where in _ASKED else frozenset()
-                form = Form(row["id"], where, need, pattern, row["example"], row["counter"])
-                re.compile(pattern)
-            except (KeyError, TypeError, re.error) as error:
-                raise ConfigurationError(
-                    f"[[{where}]] {row.get('id', '?')!r}: {error}", file="outputs.toml"
-                ) from error
-            found.append(form)
-    return tuple(found)
-
-
-def _spelled(pattern: str, words: Mapping[str, Any]) -> str:
-    return _WORD.sub(lambda found: str(words[found[1]]), pattern)
-
-
-def compiled(where: str, patterns: list[str]) -> re.Pattern[str]:
-    """Several forms of one place in one pattern."""
-    either = "|".join(f"(?:{pattern})" for pattern in patterns)
-    before = _MARKS if where in ("heads", "starts") else ""
-    lines = re.MULTILINE if where == "reports" else re.NOFLAG
-    return re.compile(f"{before}(?:{either})", re.IGNORECASE | lines)
-
-
-@functools.cache
-def _matcher(where: str) -> re.Pattern[str]:
-    return compiled(where, [form.pattern for form in forms() if form.where == where])
+    return [settings[where].compiled([form.pattern]) for form in at], waiting

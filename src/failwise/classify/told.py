@@ -3,9 +3,9 @@
 from typing import Final
 
 from failwise.classify import texts
+from failwise.classify.calm import is_calm, is_mended, is_step, without_denials
 from failwise.classify.case import Case, Judgement
 from failwise.classify.finding import PHRASE, Finding, Said, strongest
-from failwise.classify.mended import is_mended, is_step
 from failwise.classify.reports import reports_work
 from failwise.classify.selection import refined, split
 from failwise.classify.structure import exception_findings
@@ -67,7 +67,7 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         return case.success("a listing, a report of work done, or it ended well")
     case.read_shape(evidence.status if evidence.status and evidence.status >= 400 else None)
     structure = exception_findings(evidence)
-    words = case.words() if certain else texts.without_denials(case.words())
+    words = case.words() if certain else without_denials(case.words())
     findings: list[Finding | Said] = [*structure, *case.said(words), *case.rows()]
     case.spoke += findings
     best = strongest(findings)
@@ -92,10 +92,10 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
     failed = case.shape is not None and bool(case.shape.failed)
     sure = certain or failed or bool(structure)
     if best is not None and best.code != "unknown.unclassified":
-        if not sure and best.family == "text" and texts.is_calm(text) and is_mended(text):
+        if not sure and best.family == "text" and is_calm(text) and is_mended(text):
             return case.success("a line of a log that tells what was done about it")
         return case.over(best, "the strongest rule")
-    if not sure and texts.is_calm(text):
+    if not sure and is_calm(text):
         return case.success("a line of a log that reports no failure")
     rough = strongest(stems(words)) if certain or failed or texts.announces_failure(text) else None
     if rough is not None:
@@ -106,7 +106,7 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
     if (
         certain
         or (best is not None and not text.isascii())
-        or texts.speaks_of_trouble(texts.without_denials(text))
+        or texts.speaks_of_trouble(without_denials(text))
         or texts.announces_failure(words)
         or structure
         or evidence.exceptions

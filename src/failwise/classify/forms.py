@@ -1,0 +1,129 @@
+"""Forms of texts, as data: how failures are announced, how logs say that all is well, how sentences explain.
+
+A file of forms has *places*: the beginning of a text, one of its lines, anywhere. Of a place all forms are one
+pattern, compiled when a text is first asked for it.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from failwise.classify.folding import fold
+from failwise.classify.tables import read_toml
+from failwise.vocabulary.errors import ConfigurationError
+from failwise.vocabulary.records import record
+
+Found: TypeAlias = re.Match[str] | None
+
+_WORD: Final = re.compile(r"‹(\w{1,20})›")
+_FLAGS: Final = {"ignore_case": re.IGNORECASE, "ascii": re.ASCII, "lines": re.MULTILINE}
+
+
+@record
+class Form:
+    """One form: the place where it stands, words of which a text that has it holds one (none: it is
+    looked for in any text), its pattern, a text that has the form and one that has not."""
+
+    id: str
+    place: str
+    need: frozenset[str]
+    pattern: str
+    example: str
+    counter: str
+
+
+@record
+class Setting:
+    """What is around each form of a place, how letters are compared there, and whether the texts are
+    folded first (`folding.fold`), as then the forms are."""
+
+    before: str
+    after: str
+    flags: re.RegexFlag
+    folded: bool
+
+    def compiled(self, patterns: list[str]) -> re.Pattern[str]:
+        """Several forms of the place in one pattern."""
+        either = "|".join(f"(?:{pattern})" for pattern in patterns)
+        whole = f"{self.before}(?:{either}){self.after}"
+        return re.compile(fold(whole) if self.folded else whole, self.flags)
+
+
+@functools.cache
+def read(file: str) -> tuple[Mapping[str, Setting], tuple[Form, ...]]:
+    """The places of a file, and all its forms. Raises `ConfigurationError`, naming the file and the form, for a wrong one."""
+    _, data = read_toml(file)
+    words = data.get("words", {})
+    settings, forms = {}, []
+    for place, row in data["places"].items():
+        settings[place] = _setting(row, file, place)
+        ids = set()
+        if place not in data:
+            raise ConfigurationError(f"no [[{place}]] for [places.{place}]", file=file)
+        for entry in data[place]:
+            form = _form(entry, place, words, file)
+            if form.id in ids:
+                raise ConfigurationError(f"[[{place}]] {form.id!r} stands twice", file=file)
+            ids.add(form.id)
+            forms.append(form)
+    if unused := set(data) - set(settings) - {"places", "words", "origin"}:
+        raise ConfigurationError(f"[[{min(unused)}]] is no place of [places]", file=file)
+    return settings, tuple(forms)
+
+
+def _setting(row: Mapping[str, Any], file: str, place: str) -> Setting:
+    if unknown := set(row) - {"before", "after", "folded", *_FLAGS}:
+        raise ConfigurationError(f"[places.{place}]: unknown {min(unknown)!r}", file=file)
+    flags = re.NOFLAG
+    for name, flag in _FLAGS.items():
+        if row.get(name):
+            flags |= flag
+    return Setting(row.get("before", ""), row.get("after", ""), flags, bool(row.get("folded")))
+
+
+def _form(row: Mapping[str, Any], place: str, words: Mapping[str, str], file: str) -> Form:
+    try:
+        pattern = _WORD.sub(lambda found: words[found[1]], row["pattern"])
+        need = frozenset(row.get("need", ()))
+        return Form(row["id"], place, need, pattern, row["example"], row["counter"])
+    except (KeyError, TypeError) as error:
+        raise ConfigurationError(
+            f"[[{place}]] {row.get('id', '?')!r}: {error}", file=file
+        ) from error
+
+
+@functools.cache
+def pattern_of(file: str, place: str) -> re.Pattern[str]:
+    """All forms of a place in one pattern. Raises `ConfigurationError` where one is no pattern."""
+    settings, forms = read(file)
+    try:
+        return settings[place].compiled([form.pattern for form in forms if form.place == place])
+    except re.error as error:
+        raise ConfigurationError(f"[[{place}]]: {error}", file=file) from error
+
+
+class Place:
+    """Asks a text for the forms of a place; nothing is read before the first."""
+
+    __slots__ = ("_file", "_name", "match", "search")
+
+    def __init__(self, file: str, name: str) -> None:
+        self._file, self._name = file, name
+        self.match: Callable[[str], Found] = self._first_match
+        """The form that a text begins with."""
+        self.search: Callable[[str], Found] = self._first_search
+        """The first form anywhere in a text."""
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """All its forms in one pattern."""
+        return pattern_of(self._file, self._name)
+
+    def _first_match(self, text: str) -> Found:
+        self.match = self.pattern.match
+        return self.match(text)
+
+    def _first_search(self, text: str) -> Found:
+        self.search = self.pattern.search
+        return self.search(text)
