@@ -292,6 +292,12 @@ def status_field(root: Body, status: int | None) -> Shape | None:
             if message is not None and called and next(iter(root)) == name and _only_scalars(root):
                 return Shape("S8", None, code if code != value else None, message)
             continue
+        if isinstance(value, str) and value.lower() in _REFUSED_STATUS:
+            told = message or plain(root.get("reason"))
+            alone = len(root) <= _FEW and only_envelope({**root, "reason": None})
+            if told is not None and alone:
+                return Shape("S8", None, value, f"{value}: {told}")
+            continue
         if isinstance(value, str) and value.lower() in _MODERATED:
             return Shape(
                 "S8",
@@ -342,6 +348,9 @@ def status_field(root: Body, status: int | None) -> Shape | None:
     return None
 
 
+_REFUSED_STATUS: Final = frozenset({"declined", "refused", "rejected", "denied"})
+"""Also states of what was only read, as that of an application: the words of the reason decide."""
+_FEW: Final = 4
 _MODERATED: Final = frozenset({"request moderated", "content moderated"})
 _REFUSAL: Final = re.compile(r"[A-Z]{2,6}\d{3,6}")
 """A status that is a code of the service's own, as payment services have: the words decide."""

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from itertools import islice
 from typing import Any, Final
 
-from failwise.classify import batches, calls, envelopes, names, opened, shape, shapes
+from failwise.classify import batches, calls, envelopes, names, opened, shape, shapes, wrappers
 from failwise.classify.rows import ROWS_LIMIT
 
 _LONGEST: Final = 64
@@ -51,8 +51,10 @@ class Marks:
     def none_in(self, value: dict[Any, Any], depth: int = 0) -> bool:
         """Is there nothing in an object that could speak of a failure? False proves nothing."""
         known = self._data
-        if len(value) == 1 and calls.may_be_call(next(iter(value.values()))):
-            return False
+        if len(value) == 1:
+            ((name, held),) = value.items()
+            if calls.may_be_call(held) or (held.__class__ is dict and wrappers.is_around(name)):
+                return False
         if known.issuperset(value):
             return True
         if depth > _DEPTH:

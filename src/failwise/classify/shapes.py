@@ -36,25 +36,20 @@ from failwise.classify.shape import (
     parsed,
     plain,
 )
-from failwise.vocabulary.records import MAPPING
-
-_WRAPPERS: Final = (
-    "Response",
-    "ResponseMetadata",
-    "fault",
-    "Fault",
-    "ErrorResponse",
-    "errorResponse",
-    "error_response",
-    "base_resp",
-    "baseResp",
-    "BaseResp",
-    "respHeader",
+from failwise.classify.standards import (
+    STREAMS,
+    called,
+    coded_texts,
+    kubernetes,
+    model_ended,
+    named_error,
+    oauth,
+    pay_levels,
+    problem,
+    tool_result,
 )
-_WRAPPER_NAMES: Final = frozenset(_WRAPPERS)
-_AROUND: Final = ("response", "rsp", "msgheader")
-"""How the name of the one field ends that is put around a whole answer."""
-_DEPTH: Final = 4
+from failwise.classify.wrappers import WRAPPERS, unwrap
+from failwise.vocabulary.records import MAPPING
 
 
 def recognise(body: Any, status: int | None) -> Shape | None:
@@ -124,7 +119,7 @@ def _carried(root: Body, status: int | None) -> Shape | None:
             continue
         if isinstance(held, str) and held.startswith("{"):
             inner, names = parsed(held), _OUTCOMES
-        elif _succeeded(root):
+        elif _succeeded(root) and not (isinstance(held, MAPPING) and _only_told(held)):
             continue
         else:
             inner, names = held, _EXPLICIT
@@ -158,6 +153,19 @@ _NUMBERED: Final = frozenset({"code", "message", "msg", "data"})
 """An object of these, alone under its root, is the whole answer."""
 
 
+_TOLD: Final = frozenset(
+    {"errcode", "errno", "errorno", "errorcode", "errmsg", "errormsg", "errormessage", "errordesc", "requestid", "traceid"}
+)  # fmt: skip
+
+
+def _only_told(inner: Body) -> bool:
+    """Is an object nothing but the number of an error and its words? Then it is no answer of a call that went well."""
+    return (
+        all(str(name).lower().replace("_", "") in _TOLD for name in inner)
+        and message_of(inner) is not None
+    )
+
+
 def _succeeded(root: Body) -> bool:
     """Does an object say outright that it is a success?"""
     return (
@@ -180,90 +188,6 @@ def _ended(inner: Body, names: frozenset[str] = _OUTCOMES, *, sure: bool = True)
     return found if found.failed is True else None
 
 
-def _coded_texts(root: Body, status: int | None) -> Shape | None:
-    """S5: ``ret`` is a list of texts ``CODE::message``."""
-    listed = root.get("ret")
-    first = listed[0] if isinstance(listed, list) and listed else None
-    if not isinstance(first, str) or "::" not in first:
-        return None
-    code, _, message = first.partition("::")
-    return (
-        None
-        if code.upper().startswith(("SUCCESS", "OK"))
-        else Shape("S5", True, code[:120], message[:2_000])
-    )
-
-
-_CALLED: Final = re.compile(r"\w{2,40}(?:[.:]\w{1,40}){0,3}:fail(?![a-z])", re.ASCII)
-
-
-def _called(root: Body, status: int | None) -> Shape | None:
-    """S5, as mini programs have it: ``errMsg`` is ``request:fail timeout``; it is ``request:ok`` else."""
-    told = root.get("errMsg")
-    if isinstance(told, str) and _CALLED.match(told):
-        return Shape("S5", True, first_text(root, ("errCode", "errno")), told[:2_000])
-    return None
-
-
-def unwrap(body: Any, depth: int = 0) -> Any:
-    """S14: the known wrappers off: one key, a one-element list, text that is JSON itself."""
-    if depth >= _DEPTH:
-        return body
-    if isinstance(body, list) and len(body) == 1 and isinstance(body[0], MAPPING):
-        marks = body[0].keys() & {"error", "errorCode", "Error"}
-        return unwrap(body[0], depth + 1) if marks else body
-    if isinstance(body, str):
-        inner = parsed(body)
-        return unwrap(inner, depth + 1) if inner is not None else body
-    if not isinstance(body, MAPPING):
-        return body
-    for name in () if _WRAPPER_NAMES.isdisjoint(body) else _WRAPPERS:
-        inner = body.get(name)
-        if isinstance(inner, MAPPING):
-            error = inner.get("Error", inner.get("error"))
-            if isinstance(error, list) and error:
-                error = error[0]
-            return error if isinstance(error, MAPPING) else unwrap(inner, depth + 1)
-    if len(body) == 1 and isinstance(body.get("json"), MAPPING):
-        return unwrap(body["json"], depth + 1)
-    for name, inner in body.items():
-        if not isinstance(name, str) or not isinstance(inner, MAPPING):
-            continue
-        if name.endswith("_response") or (len(body) == 1 and name.lower().endswith(_AROUND)):
-            return unwrap(inner, depth + 1)
-    if len(body) == 2 and "error" in body and body.get("response"):
-        inner = parsed(body["response"]) if isinstance(body["response"], str) else body["response"]
-        return unwrap(inner, depth + 1) if isinstance(inner, (dict, list, Mapping)) else body
-    return body
-
-
-def _oauth(root: Body, status: int | None) -> Shape | None:
-    """S3: ``error`` is a word, with a description."""
-    error = root.get("error")
-    if (
-        isinstance(error, str)
-        and re.fullmatch(r"[A-Za-z][\w.]{2,60}", error)
-        and ("error_description" in root or "error_uri" in root)
-    ):
-        return Shape("S3", True, error, first_text(root, ("error_description",)) or error)
-    return None
-
-
-def _problem(root: Body, status: int | None) -> Shape | None:
-    """S9: RFC 9457 problem details."""
-    if (
-        "title" in root
-        and isinstance(root.get("status"), int)
-        and ({"type", "detail", "instance"} & root.keys())
-    ):
-        if not is_bad(root["status"]):
-            return None
-        kind = plain(root.get("type"))
-        code = plain(root.get("code")) or (kind if kind != "about:blank" else None)
-        return Shape("S9", True, code, first_text(root, ("detail", "title")), status=root["status"])
-    return None
-
-
 _PROXY: Final = frozenset(
     {"statusCode", "headers", "body", "isBase64Encoded", "multiValueHeaders", "cookies"}
 )
@@ -282,100 +206,10 @@ def _proxied(root: Body, status: int | None) -> Shape | None:
     return Shape("S14", True, found.code, found.message, found.parameter, status=own)
 
 
-def _tool_result(root: Body, status: int | None) -> Shape | None:
-    """S18: a tool result inside JSON-RPC that says of itself that it is an error."""
-    result = root.get("result")
-    if (
-        "jsonrpc" not in root
-        or not isinstance(result, MAPPING)
-        or result.get("isError") is not True
-    ):
-        return None
-    content = result.get("content")
-    items = content[:8] if isinstance(content, list) else []
-    texts = [plain(item.get("text")) for item in items if isinstance(item, MAPPING)]
-    return Shape("S18", True, None, "\n".join(text for text in texts if text) or None)
-
-
-def _kubernetes(root: Body, status: int | None) -> Shape | None:
-    """S19: a Kubernetes Status object."""
-    if root.get("kind") == "Status" and root.get("status") == "Failure":
-        own = root.get("code")
-        return Shape(
-            "S19",
-            True,
-            plain(root.get("reason")),
-            plain(root.get("message")),
-            status=own if isinstance(own, int) else None,
-        )
-    return None
-
-
-def _pay_levels(root: Body, status: int | None) -> Shape | None:
-    """S16: two levels, of which either may fail."""
-    if "return_code" in root and _STREAMS.isdisjoint(root):
-        levels = (root.get("return_code"), root.get("result_code", "SUCCESS"))
-        if any(str(level) != "SUCCESS" for level in levels):
-            return Shape(
-                "S16",
-                True,
-                first_text(root, ("err_code",)),
-                first_text(root, ("err_code_des", "return_msg")),
-            )
-    return None
-
-
-_STREAMS: Final = frozenset({"stdout", "stderr"})
-"""Beside these a `return_code` is a program's own."""
-
-
 def _holds(value: Any) -> bool:
     return isinstance(value, (list, *MAPPING)) and bool(value)
 
 
-def _named_error(root: Body, status: int | None) -> Shape | None:
-    """S7: the object calls itself an error (``"object": "error"``), and says which; or it is the
-    exception of a function in a cloud (``errorType``, ``errorMessage`` and a trace)."""
-    message = message_of(root)
-    held = root.get("content")
-    if isinstance(held, MAPPING) and "error_code" in held and _is_result(root.get("type")):
-        code = plain(held["error_code"])
-        return Shape("S7", True, code, message_of(held) or f"service {code}")
-    if message is not None and root.keys() <= _FUNCTION_FAILED and "errorType" in root:
-        return Shape("S7", True, plain(root["errorType"]), message)
-    if message is None or root.get("object") != "error":
-        return None
-    own = as_status(root.get("status")) or as_status(root.get("code"))
-    return Shape("S7", True, first_text(root, ("code", "error_code")), message, status=own)
-
-
-def _is_result(kind: Any) -> bool:
-    """The result of a tool that a model's server runs, by its type."""
-    return isinstance(kind, str) and kind.endswith("_tool_result")
-
-
-_MODEL_OBJECTS: Final = frozenset({"response", "thread.run"})
-_NOT_ENDED: Final = frozenset({"failed", "incomplete", "expired"})
-
-
-def _model_ended(root: Body, status: int | None) -> Shape | None:
-    """S7: a model's response, or its run, that came to no good end: why stands in `last_error`,
-    `error` or `incomplete_details`."""
-    kind, state = root.get("object"), root.get("status")
-    if not isinstance(kind, str) or kind not in _MODEL_OBJECTS or state not in _NOT_ENDED:
-        return None
-    why = root.get("last_error") or root.get("error") or root.get("incomplete_details")
-    if not isinstance(why, MAPPING):
-        return None
-    message = message_of(why)
-    if state == "incomplete" and message is not None:
-        message = f"the output is incomplete due to {message}"
-    return Shape("S7", True, first_text(why, ("code",)), message)
-
-
-_FUNCTION_FAILED: Final = frozenset(
-    {"errorMessage", "errorType", "stackTrace", "trace", "requestId", "cause"}
-)
 _ERROR_TEXTS: Final = ("error", "Error", "Error Message", "errorMessage", "sandbox_error")
 
 
@@ -424,7 +258,7 @@ def _error_text(root: Body, status: int | None) -> Shape | None:
     if flags and only_envelope(root):
         return Shape("S7", True, None, message_of(root) or f"{flags[0]}: false")
     code = root.get("exit_code", root.get("returncode", root.get("exitCode")))
-    if code is None and not _STREAMS.isdisjoint(root):
+    if code is None and not STREAMS.isdisjoint(root):
         code = root.get("return_code")
     if isinstance(code, int) and not isinstance(code, bool) and code != 0:
         output = first_text(root, ("stderr", "sandbox_error", "error", "output", "stdout"))
@@ -473,20 +307,20 @@ _MESSAGE_ONLY: Final = frozenset(
 
 
 _SHAPES: Final[tuple[Callable[[Body, int | None], Shape | None], ...]] = (
-    _kubernetes,
+    kubernetes,
     _proxied,
-    _tool_result,
+    tool_result,
     batch,
-    _problem,
-    _oauth,
+    problem,
+    oauth,
     not_ok,
     error_object,
-    _named_error,
-    _model_ended,
+    named_error,
+    model_ended,
     errors_list,
-    _coded_texts,
-    _called,
-    _pay_levels,
+    coded_texts,
+    called,
+    pay_levels,
     errcode,
     status_field,
     code_and_message,
@@ -498,7 +332,7 @@ _SHAPES: Final[tuple[Callable[[Body, int | None], Shape | None], ...]] = (
 
 FIELDS: Final = frozenset(
     (
-        *_WRAPPERS,
+        *WRAPPERS,
         *_HEADS,
         *_CARRIERS,
         *_ENDS,
