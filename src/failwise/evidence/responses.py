@@ -195,17 +195,23 @@ def _bytes(content: bytes | str) -> bytes:
 def _same(evidence: Evidence, content: bytes | str | Unset, due: bool) -> bytes | None:
     """What stands for all that a verdict on an answer can rest on; see `Evidence.same`."""
     status, headers = evidence.status, evidence.headers
-    if status is None or status < 400 or isinstance(content, Unset) or tells_moment(headers):
+    if status is None or isinstance(content, Unset) or tells_moment(headers):
         return None
     body = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if len(body) > _SAME_LIMIT:
         return None
+    if status < 400 and (status >= 300 or not _is_json(body, evidence.content_type)):
+        return None  # where pages come, it also counts what was asked and where it led
     told = [f"{status} {evidence.method} {evidence.host} {evidence.reason} {due}"]
     told += [f"{name}:{value}" for name, value in headers.items() if name not in _CHANGING]
     digest = blake2b("\n".join(told).encode("utf-8", "surrogatepass"), digest_size=16)
     digest.update(b"\n\n")
     digest.update(body)
     return digest.digest()
+
+
+def _is_json(body: bytes, content_type: str | None) -> bool:
+    return body[:1] in (b"{", b"[") and is_json_type(content_type or "")
 
 
 def _asked(response: object, url: str | None) -> tuple[Asked | None, bool]:
