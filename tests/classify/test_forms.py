@@ -104,7 +104,7 @@ def test_a_wrong_file_is_refused_by_name(
     text: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The error names the file, the place and the form."""
-    monkeypatch.setattr(forms, "read_toml", lambda file: (text, documents._parsed(text, file)))
+    monkeypatch.setattr(forms, "read_toml", lambda file: (text, documents.parsed(text, file)))
     forms.read.cache_clear()
     forms.pattern_of.cache_clear()
     try:

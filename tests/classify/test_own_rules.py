@@ -169,7 +169,7 @@ def test_each_fault_is_told(tmp_path: Path, old: str, new: str, reason: str) -> 
 def test_what_is_no_rules_file(tmp_path: Path) -> None:
     """Broken TOML, other keys, a missing file, an id in two files: said with the file."""
     for text, reason in (
-        ("rules = [", "not TOML"),
+        ("rules = [", "not valid TOML"),
         ("policy = 1", "unknown key"),
         ("rules = 3", "tables"),
     ):

@@ -63,7 +63,7 @@ secrets = ["CONFIGURATION_TEST_PASSWORD", "CONFIGURATION_TEST_UNSET"]
     [
         ("[tool.search]\n", 1, "did you mean tools?"),
         ("tools = 5\n", 1, "write a table: [tools]"),
-        ("[tools.search\n", 1, "not TOML"),
+        ("[tools.search\n", 1, "not valid TOML"),
         (TOOL + "reed_only = true\n", 1, "did you mean read_only?"),
         (TOOL + 'credential = "shop"\n', 3, "there is no [credentials.shop]"),
         ("[credentials.shop]\nenv = 'NO_SUCH_VARIABLE_HERE'\n", 2, "export it first"),

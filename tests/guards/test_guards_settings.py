@@ -46,7 +46,7 @@ def test_a_file_says_only_what_it_changes() -> None:
         ('[concurrency]\nlimit = "many"\n', 2, "'many'"),
         ("upstreams = 3\n", None, "must be a table of upstream names"),
         ("breaker = 3\n", None, "must be a table"),
-        ("[retries]\nfloor = 3\n[retries\n", 3, "not TOML"),
+        ("[retries]\nfloor = 3\n[retries\n", 3, "not valid TOML"),
         (
             '[breaker]\nratio = 0.5\n[upstreams."a.b".breaker]\nratio = 5\n',
             4,

@@ -14,6 +14,7 @@ from typing import Any, Final
 from failwise.classify.finding import Finding, strongest
 from failwise.classify.tables import TextRule, parse_rules
 from failwise.classify.text import TextMatcher
+from failwise.vocabulary import documents
 from failwise.vocabulary.codes import category_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Category, Effect
@@ -100,8 +101,6 @@ def read(path: "str | os.PathLike[str]", *, tried: bool = False) -> Read:
 
     `tried`: each pattern is also tried on hostile texts (some 20 ms for each). Raises `ConfigurationError` where it cannot be read at all.
     """
-    import tomllib
-
     name = os.fspath(path)
     try:
         if os.path.getsize(name) > SIZE_LIMIT:
@@ -111,12 +110,7 @@ def read(path: "str | os.PathLike[str]", *, tried: bool = False) -> Read:
         raise ConfigurationError(f"cannot be read ({error.strerror})", file=name) from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"not UTF-8: {error}", file=name) from error
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"line (\d{1,9})", str(error))
-        line = int(found[1]) if found else None
-        raise ConfigurationError(f"not TOML: {error}", file=name, line=line) from error
+    data = documents.parsed(text, name)
     return parse(data, text, name, tried=tried)
 
 

@@ -6,7 +6,6 @@ from its folder, and that folder is put on the import path, so that its function
 
 import difflib
 import os
-import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from failwise.cli.journal_section import journal_of, places_of
 from failwise.cli.places import fault_in, line_of
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError, UsageError
 from failwise.vocabulary.records import record
 
@@ -49,8 +49,6 @@ def load(path: "str | os.PathLike[str]" = NAME) -> "Runtime":
 
 def read(path: "str | os.PathLike[str]" = NAME) -> "Configuration":
     """The file, read and its sections known. Raises `ConfigurationError`."""
-    import tomllib
-
     name = os.fspath(path)
     try:
         if os.path.getsize(name) > _SIZE_LIMIT:
@@ -64,12 +62,7 @@ def read(path: "str | os.PathLike[str]" = NAME) -> "Configuration":
         ) from error
     except UnicodeDecodeError as error:
         raise ConfigurationError(f"not UTF-8: {error}", file=name) from error
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"line (\d{1,9})", str(error))
-        line = int(found[1]) if found else None
-        raise ConfigurationError(f"not TOML: {error}", file=name, line=line) from error
+    data = documents.parsed(text, name)
     configuration = Configuration(name, text, data)
     for section, value in data.items():
         configuration.known(section, _SECTIONS, section)

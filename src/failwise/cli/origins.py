@@ -7,7 +7,6 @@ spoke last.
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from failwise.cli.configuration import Configuration
 from failwise.cli.places import line_of
 from failwise.policy import PRESETS, Row, Settings, Table, load
 from failwise.policy.table import checked_layer
+from failwise.vocabulary import documents
 from failwise.vocabulary.codes import category_of
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.kinds import Category
@@ -152,8 +152,6 @@ def _plain(value: Any) -> Any:
 
 def _sources(given: Any, configuration: Configuration | None) -> Iterator[_Source]:
     """The texts a policy is made of, from the default preset to the user's own."""
-    import tomllib
-
     if given is None or given in PRESETS:
         yield from _presets(given or "default")
         return
@@ -163,7 +161,7 @@ def _sources(given: Any, configuration: Configuration | None) -> Iterator[_Sourc
         yield _Source(configuration.name, configuration.text, ("policy",), given)
         return
     text = Path(given).read_text("utf-8")
-    data = tomllib.loads(text)
+    data = documents.parsed(text, str(given))
     prefix = ("policy",) if "policy" in data else ()
     data = data.get("policy", data)
     yield from _presets(data.get("preset", "default"))
@@ -171,10 +169,7 @@ def _sources(given: Any, configuration: Configuration | None) -> Iterator[_Sourc
 
 
 def _presets(name: str) -> Iterator[_Source]:
-    import tomllib
-
-    text = resources.files("failwise.policy").joinpath("presets", f"{name}.toml").read_text("utf-8")
-    data = tomllib.loads(text)
+    text, data = documents.read("failwise.policy", f"presets/{name}.toml")
     if name != "default":
         yield from _presets(data.get("preset", "default"))
     yield _Source(f"preset {name}", text, (), data)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from failwise.cli.terminal import add_common, clean, console, language, print_json, table
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import UsageError
 from failwise.vocabulary.result import Language
 
@@ -107,9 +108,7 @@ def _policy(given: str) -> Any:
     if given in PRESETS:
         return given
     load(given)
-    import tomllib
-
-    data = tomllib.loads(Path(given).read_text("utf-8"))
+    data = documents.parsed(Path(given).read_text("utf-8"), str(given))
     return data.get("policy", data)
 
 

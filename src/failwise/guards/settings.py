@@ -1,7 +1,6 @@
 """The guards' figures as typed records, read from TOML and validated at load."""
 
 import functools
-import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -134,15 +133,7 @@ def parse_settings(
 
     Raises `ConfigurationError` naming file, line, field, and what is allowed there.
     """
-    import tomllib
-
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"line (\d{1,9})", str(error))
-        line = int(found.group(1)) if found else None
-        raise ConfigurationError(f"not TOML: {error}", file=file, line=line) from error
-    return read_settings(data, file=file, text=text, base=base)
+    return read_settings(documents.parsed(text, file), file=file, text=text, base=base)
 
 
 def read_settings(

@@ -154,8 +154,6 @@ def _preset(name: str) -> Table:
 
 
 def _file(path: Path) -> Table:
-    import tomllib
-
     try:
         text = path.read_text("utf-8")
     except OSError as error:
@@ -163,12 +161,7 @@ def _file(path: Path) -> Table:
             f"cannot be read ({error.strerror}); give a TOML file or one of {', '.join(PRESETS)}",
             file=str(path),
         ) from error
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"line (\d+)", str(error))
-        line = int(found[1]) if found else None
-        raise ConfigurationError(f"not valid TOML: {error}", file=str(path), line=line) from error
+    data = documents.parsed(text, str(path))
     return _build(data.get("policy", data), name=str(path), text=text)
 
 

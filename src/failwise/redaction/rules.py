@@ -87,14 +87,7 @@ def parse_rules(text: str, file: str) -> tuple[Rule, ...]:
 
     Raises `ConfigurationError` with file and line of the entry that is wrong.
     """
-    import tomllib
-
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        line = re.search(r"line (\d+)", str(error))
-        raise ConfigurationError(str(error), file=file, line=int(line[1]) if line else 1) from error
-    return _rules(text, data, file)
+    return _rules(text, documents.parsed(text, file), file)
 
 
 def _rules(text: str, data: Mapping[str, Any], file: str) -> tuple[Rule, ...]:

@@ -2,10 +2,10 @@
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, overload
 
+from failwise.vocabulary import documents
 from failwise.vocabulary.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -15,13 +15,7 @@ _HEADER_NOTE = re.compile(r"\]\s*#.*$")
 
 def read_document(text: str, *, file: str) -> "Table":
     """The top of a document. Raises `ConfigurationError` where it is not TOML."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        found = re.search(r"line (\d{1,9})", str(error))
-        line = int(found[1]) if found else None
-        raise ConfigurationError(f"not valid TOML: {error}", file=file, line=line) from error
-    return Table(data, file, text, "", None)
+    return Table(documents.parsed(text, file), file, text, "", None)
 
 
 class Table:

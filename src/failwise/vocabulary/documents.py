@@ -1,4 +1,4 @@
-"""The package's own data files: TOML, for people, and for the runtime a JSON that the build makes of each.
+"""Data files in TOML; of the package's own the build makes a JSON each, for the runtime.
 
 Reading TOML takes a process's first failure a tenth of a second and more. What the build made of a file
 says which text it was made of, so that an edited file is read itself until it is built anew.
@@ -7,6 +7,7 @@ This module stands alone: `hatch_build.py` loads it by its path, before failwise
 """
 
 import json
+import re
 import sys
 import zlib
 from importlib import resources
@@ -31,7 +32,21 @@ def read(package: str, name: str) -> tuple[str, dict[str, Any]]:
         found = None  # not built: a checkout that nobody installed
     if isinstance(found, dict) and found.get("of") == _mark(written):
         return text, found["data"]
-    return text, _parsed(text, name)
+    return text, parsed(text, name)
+
+
+def parsed(text: str, file: str) -> dict[str, Any]:
+    """What a text in TOML says, ours or a user's. Raises `ConfigurationError` with the file and the line."""
+    import tomllib
+
+    from failwise.vocabulary.errors import ConfigurationError
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"line (\d{1,9})", str(error))
+        line = int(found[1]) if found else None
+        raise ConfigurationError(f"not valid TOML: {error}", file=file, line=line) from error
 
 
 def write(root: Path) -> list[Path]:
@@ -61,17 +76,6 @@ def _made_of(package: str, name: str) -> str:
 def _mark(written: bytes) -> list[int]:
     """Tells one state of a file from another; it need not withstand anybody."""
     return [len(written), zlib.crc32(written)]
-
-
-def _parsed(text: str, name: str) -> dict[str, Any]:
-    import tomllib
-
-    from failwise.vocabulary.errors import ConfigurationError
-
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"not valid TOML: {error}", file=name) from error
 
 
 if __name__ == "__main__":
