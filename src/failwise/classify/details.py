@@ -6,6 +6,7 @@ from failwise.classify.case import Judgement
 from failwise.classify.confidence import described
 from failwise.classify.finding import Finding
 from failwise.classify.once import Border
+from failwise.classify.outputs import form_origins
 from failwise.classify.tables import text_origins
 from failwise.classify.violations import violations
 from failwise.evidence.facts import Evidence
@@ -147,5 +148,6 @@ def _origin(finding: Finding) -> str:
     if finding.rule.startswith("own."):
         return "a rule of your own"
     if finding.family == "text":
-        return text_origins().get(finding.rule.removeprefix("text."), "text")
+        origins = {**form_origins(), **text_origins()}
+        return origins.get(finding.rule.removeprefix("text."), "text")
     return _ORIGINS[finding.family]

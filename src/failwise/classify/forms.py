@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from failwise.classify.folding import fold
 from failwise.classify.tables import read_toml
+from failwise.vocabulary.codes import lookup
 from failwise.vocabulary.errors import ConfigurationError
 from failwise.vocabulary.records import record
 
@@ -23,14 +24,17 @@ _FLAGS: Final = {"ignore_case": re.IGNORECASE, "ascii": re.ASCII, "lines": re.MU
 @record
 class Form:
     """One form: the place where it stands, words of which a text that has it holds one (none: it is
-    looked for in any text), its pattern, a text that has the form and one that has not."""
+    looked for in any text), its pattern, what a failure of this form is about (a code, or nothing), a
+    text that has the form and one that has not, and where its words come from."""
 
     id: str
     place: str
     need: frozenset[str]
     pattern: str
+    code: str | None
     example: str
     counter: str
+    origin: str
 
 
 @record
@@ -62,7 +66,7 @@ def read(file: str) -> tuple[Mapping[str, Setting], tuple[Form, ...]]:
         if place not in data:
             raise ConfigurationError(f"no [[{place}]] for [places.{place}]", file=file)
         for entry in data[place]:
-            form = _form(entry, place, words, file)
+            form = _form({"origin": data.get("origin", ""), **entry}, place, words, file)
             if form.id in ids:
                 raise ConfigurationError(f"[[{place}]] {form.id!r} stands twice", file=file)
             ids.add(form.id)
@@ -85,9 +89,13 @@ def _setting(row: Mapping[str, Any], file: str, place: str) -> Setting:
 def _form(row: Mapping[str, Any], place: str, words: Mapping[str, str], file: str) -> Form:
     try:
         pattern = _WORD.sub(lambda found: words[found[1]], row["pattern"])
-        need = frozenset(row.get("need", ()))
-        return Form(row["id"], place, need, pattern, row["example"], row["counter"])
-    except (KeyError, TypeError) as error:
+        need, code = frozenset(row.get("need", ())), row.get("code")
+        if code is not None and lookup(code) is None:
+            raise ValueError(f"{code!r} is not in the registry of codes")
+        return Form(
+            row["id"], place, need, pattern, code, row["example"], row["counter"], row["origin"]
+        )
+    except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f"[[{place}]] {row.get('id', '?')!r}: {error}", file=file
         ) from error

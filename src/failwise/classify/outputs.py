@@ -8,9 +8,10 @@ import functools
 import re
 from typing import Final
 
-from failwise.classify.forms import Place, read
+from failwise.classify.forms import Form, Place, read
 
-_FILE: Final = "outputs.toml"
+FILES: Final = ("outputs.toml", "refusals.toml")
+"""Forms by which outputs are told apart; single sentences have a file of their own."""
 SHORT: Final = 600
 """Characters of a text whose first words alone may say that it failed."""
 _SHORT_LINES: Final = 12
@@ -48,8 +49,8 @@ _LETTERS: Final = bytes(byte if chr(byte) in "abcdefghijklmnopqrstuvwxyz" else 3
 """Turns whatever is no ASCII letter, byte by byte, into a blank."""
 _FOREIGN: Final = "汉"
 _ASKED: Final = ("heads", "lines", "starts")
-_TAILS: Final = Place(_FILE, "tails")
-_REPORTS: Final = Place(_FILE, "reports")
+_TAILS: Final = Place(FILES[0], "tails")
+_REPORTS: Final = Place(FILES[0], "reports")
 
 
 def fails(text: str) -> bool:
@@ -64,6 +65,33 @@ def fails(text: str) -> bool:
         if len(text) <= _LINE and "\n" not in text and _has("lines", text.strip(), words):
             return True
     return _ends_badly(text)
+
+
+def refusal(text: str) -> Form | None:
+    """The form of a single sentence, where it is one of those that tell what a refusal is about."""
+    if len(text) > _LINE or "\n" in text:
+        return None
+    words = _words(text)
+    for form, pattern in _refusals():
+        if not words.isdisjoint(form.need) and pattern.fullmatch(text.strip()):
+            return form
+    return None
+
+
+@functools.cache
+def _refusals() -> tuple[tuple[Form, re.Pattern[str]], ...]:
+    return tuple(
+        (form, settings[form.place].compiled([form.pattern]))
+        for settings, forms in map(read, FILES)
+        for form in forms
+        if form.place == "lines" and form.code is not None
+    )
+
+
+@functools.cache
+def form_origins() -> dict[str, str]:
+    """Where the words of each such form come from, by the id of its rule."""
+    return {f"form.{form.id}": form.origin for form, _ in _refusals()}
 
 
 def begins_badly(text: str) -> bool:
@@ -142,10 +170,12 @@ def _asked_words() -> frozenset[str]:
 @functools.cache
 def _waiting(where: str) -> tuple[list[re.Pattern[str]], dict[str, list[int]]]:
     """The forms of a place, and which of them wait for which word."""
-    settings, forms = read(_FILE)
-    at = [form for form in forms if form.place == where]
     waiting: dict[str, list[int]] = {}
-    for index, form in enumerate(at):
-        for word in form.need:
-            waiting.setdefault(word, []).append(index)
-    return [settings[where].compiled([form.pattern]) for form in at], waiting
+    patterns: list[re.Pattern[str]] = []
+    for settings, forms in map(read, FILES):
+        for form in forms:
+            if form.place == where:
+                for word in form.need:
+                    waiting.setdefault(word, []).append(len(patterns))
+                patterns.append(settings[where].compiled([form.pattern]))
+    return patterns, waiting

@@ -6,6 +6,7 @@ from failwise.classify import texts
 from failwise.classify.calm import is_calm, is_mended, is_step, without_denials
 from failwise.classify.case import Case, Judgement
 from failwise.classify.finding import PHRASE, Finding, Said, strongest
+from failwise.classify.outputs import refusal
 from failwise.classify.reports import reports_work
 from failwise.classify.selection import refined, split
 from failwise.classify.structure import exception_findings
@@ -97,6 +98,10 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         return case.over(best, "the strongest rule")
     if not sure and is_calm(text):
         return case.success("a line of a log that reports no failure")
+    refused = refusal(text) if certain else None
+    if refused is not None and refused.code is not None:
+        about = Finding(f"form.{refused.id}", refused.code, Effect.REJECTED, PHRASE, "text")
+        return case.over(about, "what sentences of this form are about")
     rough = strongest(stems(words)) if certain or failed or texts.announces_failure(text) else None
     if rough is not None:
         case.spoke.append(rough)

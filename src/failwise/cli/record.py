@@ -239,12 +239,15 @@ def _attempts(attempts: "list[AttemptRecord]", lang: Language) -> object:
 
 def origin(rule: str) -> str:
     """Where a rule comes from, by its id."""
+    from failwise.classify.outputs import form_origins
     from failwise.classify.tables import text_origins
 
     kind, _, rest = rule.partition(".")
     match kind:
         case "text":
             return text_origins().get(rest, "")
+        case "form":
+            return form_origins().get(rule, "")
         case "own":
             return "a rule of your own"
         case "profile":
