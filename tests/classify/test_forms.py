@@ -15,7 +15,14 @@ from failwise.classify.prose import explains
 from failwise.classify.texts import announces_failure, has_failing_form, speaks_of_trouble
 from failwise.vocabulary import documents
 
-FILES = ("outputs.toml", "refusals.toml", "announcements.toml", "calm.toml", "prose.toml")
+FILES = (
+    "outputs.toml",
+    "refusals.toml",
+    "refusals_chinese.toml",
+    "announcements.toml",
+    "calm.toml",
+    "prose.toml",
+)
 ALL = [(file, form) for file in FILES for form in forms.read(file)[1]]
 SEARCHED = {
     "later",

@@ -66,7 +66,8 @@ _NOTES: Final = frozenset({"information", "note", "notice"})
 _TOLD: Final = ("details", "detail", "reason", "cause", "message", "info", "hint")
 _WORD_AND_REASON: Final = 2
 _SENTENCE: Final = 120
-_ENDED_BADLY: Final = FAILED_STATUS - {"failed", "false", "ng"}
+_TIMED_OUT: Final = frozenset({"timeout", "timed_out", "timedout", "超时"})
+_ENDED_BADLY: Final = (FAILED_STATUS - {"failed", "false", "ng"}) | _TIMED_OUT
 
 
 def call_record(root: Body, status: int | None) -> Shape | None:
@@ -75,14 +76,34 @@ def call_record(root: Body, status: int | None) -> Shape | None:
         return None
     if len(root) == 1:
         return _single(root)
-    metadata = root.get("metadata")
-    if isinstance(metadata, MAPPING) and "output" in root:
-        code = metadata.get("exit_code")
-        if isinstance(code, int) and code != 0:
-            return Shape("S24", True, f"exit {code}", plain(root["output"]) or f"exit code {code}")
+    exited = _exited(root)
+    if exited is not None:
+        return exited
     return (
-        _flagged(root) or _listed(root) or _with_error(root) or _fetched(root) or _said_only(root)
+        _flagged(root)
+        or _listed(root)
+        or _with_error(root)
+        or _raised(root)
+        or _fetched(root)
+        or _said_only(root)
     )
+
+
+def _exited(root: Body) -> Shape | None:
+    """A command's output with its exit code in the metadata beside it, at the root or in the state of the call."""
+    kept = root if "output" in root else root.get("state")
+    if not isinstance(kept, MAPPING) or "output" not in kept:
+        return None
+    metadata = kept.get("metadata")
+    if not isinstance(metadata, MAPPING):
+        return None
+    code = next((metadata[name] for name in _EXIT_CODES if name in metadata), None)
+    if not isinstance(code, int) or isinstance(code, bool) or code == 0:
+        return None
+    return Shape("S24", True, f"exit {code}", plain(kept["output"]) or f"exit code {code}")
+
+
+_EXIT_CODES: Final = ("exit_code", "exitCode", "exit")
 
 
 def _with_error(root: Body) -> Shape | None:
@@ -121,7 +142,8 @@ def _flagged(root: Body) -> Shape | None:
 
 _KEPT: Final = frozenset(
     {"type", "role", "name", "tool", "tool_name", "function", "tool_use_id", "tool_call_id", "call_id", "id", "content", "output", "result",
-     "text", "is_error", "isError", "status", "error_type", "duration", "duration_ms", "step", "args", "arguments", "input"}
+     "text", "is_error", "isError", "status", "error_type", "duration", "duration_ms", "step", "args", "arguments", "input",
+     "error", "elapsed", "elapsed_ms", "latency_ms"}
 )  # fmt: skip
 
 
@@ -201,6 +223,24 @@ def _fetched(root: Body) -> Shape | None:
         root, ("error", "message", "reason", "statusText", "status_text", "text", "body", "content")
     )
     return Shape("S24", True, None, text or f"status {number}", status=number)
+
+
+_THROWN: Final = frozenset({"message", "stack", "headers", "body", "responseBody", "config"})
+"""One of these is with every error that was thrown; an entry of a list of errors only describes one."""
+
+
+def _raised(root: Body) -> Shape | None:
+    """The error of a client as its own fields make it JSON: its name, the status it met, and the body it got."""
+    name, own = root.get("name"), root.get("status", root.get("statusCode"))
+    if not isinstance(name, str) or not name.endswith(("Error", "Exception")):
+        return None
+    if _THROWN.isdisjoint(root):
+        return None
+    number = as_status(own) if isinstance(own, int) and not isinstance(own, bool) else None
+    if number is None:
+        return None
+    text = first_text(root, ("message", "body", "responseBody")) or f"status {number}"
+    return Shape("S24", True, plain(root.get("code")), text, status=number)
 
 
 def _said_only(root: Body) -> Shape | None:

@@ -22,22 +22,6 @@ _FLAGS: Final = {"ignore_case": re.IGNORECASE, "ascii": re.ASCII, "lines": re.MU
 
 
 @record
-class Form:
-    """One form: the place where it stands, words of which a text that has it holds one (none: it is
-    looked for in any text), its pattern, what a failure of this form is about (a code, or nothing), a
-    text that has the form and one that has not, and where its words come from."""
-
-    id: str
-    place: str
-    need: frozenset[str]
-    pattern: str
-    code: str | None
-    example: str
-    counter: str
-    origin: str
-
-
-@record
 class Setting:
     """What is around each form of a place, how letters are compared there, and whether the texts are
     folded first (`folding.fold`), as then the forms are."""
@@ -54,6 +38,23 @@ class Setting:
         return re.compile(fold(whole) if self.folded else whole, self.flags)
 
 
+@record
+class Form:
+    """One form: the place where it stands and what is around it there, words of which a text that has
+    it holds one (none: it is looked for in any text), its pattern, what a failure of this form is about
+    (a code, or nothing), a text that has the form and one that has not, and where its words come from."""
+
+    id: str
+    place: str
+    setting: Setting
+    need: frozenset[str]
+    pattern: str
+    code: str | None
+    example: str
+    counter: str
+    origin: str
+
+
 @functools.cache
 def read(file: str) -> tuple[Mapping[str, Setting], tuple[Form, ...]]:
     """The places of a file, and all its forms. Raises `ConfigurationError`, naming the file and the form, for a wrong one."""
@@ -66,7 +67,8 @@ def read(file: str) -> tuple[Mapping[str, Setting], tuple[Form, ...]]:
         if place not in data:
             raise ConfigurationError(f"no [[{place}]] for [places.{place}]", file=file)
         for entry in data[place]:
-            form = _form({"origin": data.get("origin", ""), **entry}, place, words, file)
+            told = {"origin": data.get("origin", ""), **entry}
+            form = _form(told, place, settings[place], words, file)
             if form.id in ids:
                 raise ConfigurationError(f"[[{place}]] {form.id!r} stands twice", file=file)
             ids.add(form.id)
@@ -86,15 +88,17 @@ def _setting(row: Mapping[str, Any], file: str, place: str) -> Setting:
     return Setting(row.get("before", ""), row.get("after", ""), flags, bool(row.get("folded")))
 
 
-def _form(row: Mapping[str, Any], place: str, words: Mapping[str, str], file: str) -> Form:
+def _form(
+    row: Mapping[str, Any], place: str, setting: Setting, words: Mapping[str, str], file: str
+) -> Form:
     try:
         pattern = _WORD.sub(lambda found: words[found[1]], row["pattern"])
         need, code = frozenset(row.get("need", ())), row.get("code")
         if code is not None and lookup(code) is None:
             raise ValueError(f"{code!r} is not in the registry of codes")
         return Form(
-            row["id"], place, need, pattern, code, row["example"], row["counter"], row["origin"]
-        )
+            row["id"], place, setting, need, pattern, code, row["example"], row["counter"], row["origin"],
+        )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(
             f"[[{place}]] {row.get('id', '?')!r}: {error}", file=file

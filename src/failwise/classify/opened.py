@@ -46,6 +46,7 @@ _BLOCK: Final = frozenset({"type", "text", "annotations", "_meta", "meta", "id",
 _RESULT: Final = frozenset({"content", "_meta", "meta", "structuredContent"})
 _TOOL_MESSAGE: Final = frozenset({"role", "name", "tool", "tool_name", "tool_call_id", "tool_use_id", "call_id", "id", "content"})  # fmt: skip
 _FLAGGED_MESSAGE: Final = _TOOL_MESSAGE | {"error", "requestor", "timestamp", "turn_idx"}
+_CALL: Final = frozenset({"params", "arguments", "args", "input", "tool", "toolName", "server", "name", "id", *_CARRIERS})  # fmt: skip
 _GENERAL: Final = re.compile(r"\s{0,4}(?:message )?error[.… ]{0,6}", re.IGNORECASE)
 """Errors that say only that there may be one: the answer beside them knows better."""
 
@@ -145,6 +146,9 @@ def opened_body(body: Any) -> Opened | None:
                 return Opened({"content": [block], "isError": body["error"]})
         if isinstance(body.get("content"), list) and isinstance(_flag(body), bool):
             return Opened(dict(body))
+        kept = _kept_call(body)
+        if kept is not None:
+            return Opened(kept)
         held = body.get("content")
         if (
             isinstance(held, list)
@@ -182,12 +186,26 @@ def _flagged_within(body: Any) -> dict[str, Any] | None:
     return None
 
 
+def _kept_call(body: Any) -> dict[str, Any] | None:
+    """The result of an MCP tool that a client keeps beside the arguments it sent."""
+    if len(body) < 2 or not body.keys() <= _CALL:
+        return None
+    for name in _CARRIERS:
+        held = body.get(name)
+        if isinstance(held, MAPPING) and isinstance(held.get("content"), list):
+            return dict(held)
+    return None
+
+
 def _is_outcome(item: Any) -> bool:
     """Does the only element of a list say how the call ended, and nothing else?"""
     return (
         isinstance(item, MAPPING)
         and len(item) > 1
-        and any(isinstance(item.get(name), bool) for name in ("status", "success", "ok"))
+        and (
+            any(isinstance(item.get(name), bool) for name in ("status", "success", "ok"))
+            or (isinstance(item.get("errcode"), int) and isinstance(item.get("errmsg"), str))
+        )
         and only_envelope(item)
     )
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from failwise.classify.forms import Form, Place, read
 
-FILES: Final = ("outputs.toml", "refusals.toml")
+FILES: Final = ("outputs.toml", "refusals.toml", "refusals_chinese.toml")
 """Forms by which outputs are told apart; single sentences have a file of their own."""
 SHORT: Final = 600
 """Characters of a text whose first words alone may say that it failed."""
@@ -72,26 +72,18 @@ def refusal(text: str) -> Form | None:
     if len(text) > _LINE or "\n" in text:
         return None
     words = _words(text)
-    for form, pattern in _refusals():
-        if not words.isdisjoint(form.need) and pattern.fullmatch(text.strip()):
+    forms, waiting = _waiting("lines")
+    for index in sorted({index for word in words.intersection(waiting) for index in waiting[word]}):
+        form = forms[index]
+        if form.code is not None and _pattern_of("lines", index).fullmatch(text.strip()):
             return form
     return None
 
 
 @functools.cache
-def _refusals() -> tuple[tuple[Form, re.Pattern[str]], ...]:
-    return tuple(
-        (form, settings[form.place].compiled([form.pattern]))
-        for settings, forms in map(read, FILES)
-        for form in forms
-        if form.place == "lines" and form.code is not None
-    )
-
-
-@functools.cache
 def form_origins() -> dict[str, str]:
     """Where the words of each such form come from, by the id of its rule."""
-    return {f"form.{form.id}": form.origin for form, _ in _refusals()}
+    return {f"form.{form.id}": form.origin for form in _waiting("lines")[0]}
 
 
 def begins_badly(text: str) -> bool:
@@ -142,11 +134,11 @@ def _without_prompt(text: str) -> str:
 
 def _has(where: str, text: str, words: set[str]) -> bool:
     """Has a text, in which these words stand, one of the forms of a place?"""
-    patterns, waiting = _waiting(where)
+    _, waiting = _waiting(where)
     if words.isdisjoint(waiting):
         return False
     for index in {index for word in words.intersection(waiting) for index in waiting[word]}:
-        pattern = patterns[index]
+        pattern = _pattern_of(where, index)
         if (pattern.fullmatch if where == "lines" else pattern.match)(text):
             return True
     return False
@@ -168,14 +160,18 @@ def _asked_words() -> frozenset[str]:
 
 
 @functools.cache
-def _waiting(where: str) -> tuple[list[re.Pattern[str]], dict[str, list[int]]]:
+def _waiting(where: str) -> tuple[list[Form], dict[str, list[int]]]:
     """The forms of a place, and which of them wait for which word."""
+    at = [form for file in FILES for form in read(file)[1] if form.place == where]
     waiting: dict[str, list[int]] = {}
-    patterns: list[re.Pattern[str]] = []
-    for settings, forms in map(read, FILES):
-        for form in forms:
-            if form.place == where:
-                for word in form.need:
-                    waiting.setdefault(word, []).append(len(patterns))
-                patterns.append(settings[where].compiled([form.pattern]))
-    return patterns, waiting
+    for index, form in enumerate(at):
+        for word in form.need:
+            waiting.setdefault(word, []).append(index)
+    return at, waiting
+
+
+@functools.cache
+def _pattern_of(where: str, index: int) -> re.Pattern[str]:
+    """Compiled when the first text holds one of its words: most forms are never asked for."""
+    form = _waiting(where)[0][index]
+    return form.setting.compiled([form.pattern])
