@@ -7,6 +7,11 @@ than content called a failure: of 140 good ones 3 were. The rules have seen a pa
 
 from collections import Counter
 
+import pytest
+
+from failwise.classify import Classifier
+from failwise.evidence import from_value
+from failwise.vocabulary.kinds import Effect
 from tests.classify import recorded
 
 _ROWS = recorded.rows("heldout6_sentences.jsonl")
@@ -31,3 +36,20 @@ def test_content_is_no_failure() -> None:
     wrong, of = recorded.called_failures(_ROWS)
     assert of >= 135
     assert len(wrong) <= 3, wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 of 5 emails could not be delivered.",
+        "Paper jam in tray 2, job 114 halted.",
+        "Only the first 3 rows were written, the rest was not saved.",
+        "没有可用的 runner，任务排队超过1小时后被系统终止。",
+        "系统繁忙",
+        "模型繁忙，请稍候",
+    ],
+)
+def test_what_stopped_halfway_is_never_said_to_have_done_nothing(text: str) -> None:
+    """A part of it may have happened: a refusal's form must not call that safe, nor say that it may be repeated."""
+    failure = Classifier().classify(from_value(text))
+    assert failure is None or (failure.effect is Effect.UNKNOWN and not failure.transient)

@@ -148,6 +148,7 @@ def _origin(finding: Finding) -> str:
     if finding.rule.startswith("own."):
         return "a rule of your own"
     if finding.family == "text":
-        origins = {**form_origins(), **text_origins()}
-        return origins.get(finding.rule.removeprefix("text."), "text")
+        rule = finding.rule
+        origin = text_origins().get(rule.removeprefix("text.")) or form_origins().get(rule)
+        return origin or "text"
     return _ORIGINS[finding.family]

@@ -13,6 +13,7 @@ from failwise.classify.folding import fold
 from failwise.classify.tables import read_toml
 from failwise.vocabulary.codes import lookup
 from failwise.vocabulary.errors import ConfigurationError
+from failwise.vocabulary.kinds import Effect
 from failwise.vocabulary.records import record
 
 Found: TypeAlias = re.Match[str] | None
@@ -42,7 +43,7 @@ class Setting:
 class Form:
     """One form: the place where it stands and what is around it there, words of which a text that has
     it holds one (none: it is looked for in any text), its pattern, what a failure of this form is about
-    (a code, or nothing), a text that has the form and one that has not, and where its words come from."""
+    (a code, or nothing) and whether anything may have happened, a text that has the form and one that has not, and where its words come from."""
 
     id: str
     place: str
@@ -50,6 +51,7 @@ class Form:
     need: frozenset[str]
     pattern: str
     code: str | None
+    effect: Effect
     example: str
     counter: str
     origin: str
@@ -97,7 +99,8 @@ def _form(
         if code is not None and lookup(code) is None:
             raise ValueError(f"{code!r} is not in the registry of codes")
         return Form(
-            row["id"], place, setting, need, pattern, code, row["example"], row["counter"], row["origin"],
+            row["id"], place, setting, need, pattern, code, Effect(row.get("effect", "rejected")),
+            row["example"], row["counter"], row["origin"],
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise ConfigurationError(

@@ -100,7 +100,7 @@ def judge_text(case: Case, *, certain: bool = False) -> Judgement:
         return case.success("a line of a log that reports no failure")
     refused = refusal(text) if certain else None
     if refused is not None and refused.code is not None:
-        about = Finding(f"form.{refused.id}", refused.code, Effect.REJECTED, PHRASE, "text")
+        about = Finding(f"form.{refused.id}", refused.code, refused.effect, PHRASE, "text")
         return case.over(about, "what sentences of this form are about")
     rough = strongest(stems(words)) if certain or failed or texts.announces_failure(text) else None
     if rough is not None:
